@@ -1,0 +1,22 @@
+//! The small machines that decide: may this request pass now, and if not, when?
+//!
+//! Nothing here reads a clock, draws a random number or waits. The caller tells every machine the
+//! [`Moment`] and reads the [`Verdict`]. That is why a test of a day's traffic is plain arithmetic,
+//! and why the same code answers live requests and replayed logs.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | moments, costs, quotas, ratios | [`units`] |
+//! | what an answer looks like | [`verdict`], [`permit`] |
+//! | the algorithms, each a plain step over plain state | [`rate`] |
+//! | one counter shared by threads | [`shell`] |
+//! | a counter for each of millions of keys | [`keyed`] |
+//! | one request over several limiters | [`together`] |
+//! | who costs most, who is refused most | [`heavy`] |
+
+pub mod rate;
+pub mod units;
+pub mod verdict;
+
+pub use units::{Cost, Invalid, Moment, Quota, Ratio, Roll, WallTime};
+pub use verdict::{Charge, Reason, Refusal, Retry, Usage, Verdict};

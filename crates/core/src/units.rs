@@ -1,0 +1,18 @@
+//! The values everything else is told: moments, costs, quotas, ratios, rolls.
+//!
+//! Each of them is checked where it is made. A zero window or a negative cost cannot exist, so no
+//! limiter has to ask.
+
+mod cost;
+mod invalid;
+mod moment;
+mod quota;
+mod ratio;
+mod wall;
+
+pub use cost::Cost;
+pub use invalid::Invalid;
+pub use moment::Moment;
+pub use quota::Quota;
+pub use ratio::{Ratio, Roll};
+pub use wall::WallTime;
