@@ -1,0 +1,100 @@
+//! What `cargo xtask test` checks, in order: the quick checks first, the slow ones last.
+
+use std::process::Command;
+
+use crate::cli::Suite;
+use crate::project::Project;
+use crate::tools::{self, Trouble};
+
+/// One check: a name for the summary and the commands that must all succeed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    /// Makes ready what the commands need and returns them.
+    pub(crate) prepare: fn(&Project) -> Result<Vec<Command>, Trouble>,
+}
+
+/// Every step of `cargo xtask test`.
+pub(crate) fn all() -> Vec<Step> {
+    vec![
+        Step { name: "fmt", what: "formatting of both workspaces", prepare: fmt },
+        Step { name: "clippy", what: "lints of both workspaces, warnings are errors", prepare: clippy },
+        Step { name: "test", what: "tests and doc-tests, layers and links included", prepare: test },
+        Step { name: "release", what: "the core's tests again, optimised as users run it", prepare: release },
+        Step { name: "docs", what: "documentation without warnings", prepare: docs },
+        Step { name: "loom", what: "every interleaving of the lock-free structures", prepare: loom },
+        Step { name: "deny", what: "licences, bans and sources of dependencies", prepare: deny },
+        Step { name: "instructions", what: "instruction counts under valgrind", prepare: instructions },
+        comparison(Suite::CoreQuick),
+    ]
+}
+
+/// The comparison with other libraries.
+pub(crate) fn comparison(suite: Suite) -> Step {
+    match suite {
+        Suite::Core => Step {
+            name: "comparison",
+            what: "comparison with other libraries",
+            prepare: |project| Ok(vec![bench_run(project, &["core"])]),
+        },
+        Suite::CoreQuick => Step {
+            name: "comparison",
+            what: "comparison with other libraries, a smoke run",
+            prepare: |project| Ok(vec![bench_run(project, &["core", "--quick"])]),
+        },
+    }
+}
+
+fn fmt(project: &Project) -> Result<Vec<Command>, Trouble> {
+    Ok(vec![
+        project.cargo("fmt --all --check"),
+        project.cargo("fmt --all --check --manifest-path bench/Cargo.toml"),
+    ])
+}
+
+fn clippy(project: &Project) -> Result<Vec<Command>, Trouble> {
+    Ok(vec![
+        project.cargo("clippy --workspace --all-targets -- -D warnings"),
+        project.cargo("clippy --workspace --all-targets --manifest-path bench/Cargo.toml -- -D warnings"),
+    ])
+}
+
+fn test(project: &Project) -> Result<Vec<Command>, Trouble> {
+    Ok(vec![project.cargo("test --workspace")])
+}
+
+fn release(project: &Project) -> Result<Vec<Command>, Trouble> {
+    Ok(vec![project.cargo("test -p tidegate-core --release")])
+}
+
+fn docs(project: &Project) -> Result<Vec<Command>, Trouble> {
+    let mut doc = project.cargo("doc --workspace --no-deps");
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    Ok(vec![doc])
+}
+
+fn loom(project: &Project) -> Result<Vec<Command>, Trouble> {
+    let mut loom = project.cargo("test -p tidegate-core --test loom --release");
+    // A directory of its own: other flags in the shared one would rebuild everything, there and back.
+    loom.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", project.built("loom"));
+    Ok(vec![loom])
+}
+
+fn deny(project: &Project) -> Result<Vec<Command>, Trouble> {
+    tools::need_cargo_deny(project)?;
+    // Advisories are left out: they need a clone of a database that is not reachable from everywhere.
+    Ok(vec![project.cargo("deny --all-features check licenses bans sources")])
+}
+
+fn instructions(project: &Project) -> Result<Vec<Command>, Trouble> {
+    tools::need_valgrind(project)?;
+    tools::need_gungraun_runner(project)?;
+    Ok(vec![project.cargo("bench --manifest-path bench/Cargo.toml -p tidegate-bench-instructions")])
+}
+
+fn bench_run(project: &Project, arguments: &[&str]) -> Command {
+    let mut command = project.command(project.path("bench/run"));
+    command.args(arguments);
+    command
+}
