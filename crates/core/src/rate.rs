@@ -12,8 +12,19 @@
 //! with what was consumed ([`Algorithm::carry`]), and threads are somebody else's concern
 //! ([`shell`](crate::shell), [`keyed`](crate::keyed)).
 
+mod leaky_bucket;
+mod pace;
+mod schedule;
+mod smooth;
+mod token_bucket;
+
 use std::fmt;
 use std::time::Duration;
+
+pub use leaky_bucket::LeakyBucket;
+pub use schedule::{Due, DueRule, Schedule};
+pub use smooth::Smooth;
+pub use token_bucket::TokenBucket;
 
 use crate::units::Cost;
 use crate::verdict::{Charge, Usage, Verdict};

@@ -13,6 +13,8 @@ mod wall;
 pub use cost::Cost;
 pub use invalid::Invalid;
 pub use moment::Moment;
+pub(crate) use moment::nanos_of;
+pub(crate) use quota::LONGEST;
 pub use quota::Quota;
 pub use ratio::{Ratio, Roll};
 pub use wall::WallTime;

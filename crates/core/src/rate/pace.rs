@@ -1,0 +1,208 @@
+//! A quota's own clock: time counted in what it grants.
+//!
+//! A limiter of 3 a second owes a request every 333 333 333⅓ ns. Rounded to whole nanoseconds, a year
+//! of it drifts by 31 requests' worth of thirds; in floating point, sums depend on their order. So we
+//! do not turn costs into time. We turn time into cost, and compare costs, which are whole numbers.
+//!
+//! The clock ticks every 2^shift ns and counts **grains**: small equal parts of a unit, chosen so that
+//! a tick grants at most one. 3 a second with ticks of 1 ns: a unit is worth 333 333 333⅓ ticks, so it
+//! is cut into 333 000 000 grains (a multiple of a million, so that millionths of a unit are whole grains
+//! too) and a tick grants 0.999 grains:
+//!
+//! | tick        | granted grains | units |
+//! |-------------|----------------|-------|
+//! | 333 333 333 | 332 999 999    | 0     |
+//! | 333 333 334 | 333 000 000    | 1     |
+//! | 666 666 667 | 666 000 000    | 2     |
+//! | 10^9        | 999 000 000    | 3     |
+//!
+//! Costs add up exactly whatever their order, and the rate is exact for ever; the only rounding is the
+//! reading of the clock, which grants a grain at the first tick at which it is fully earned.
+
+use std::time::Duration;
+
+use crate::units::{Cost, Moment, Quota, nanos_of};
+
+/// The clock that turns moments into grains granted and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// A tick is 2^shift nanoseconds.
+    shift: u32,
+    /// `earned` grains in `ticks` ticks, in lowest terms: at most one grain a tick.
+    earned: u64,
+    ticks: u64,
+    /// `earned / ticks` in 2^-63, rounded down: a division we do once instead of at every reading.
+    slope: u64,
+    /// Grains per millionth of a unit, as a fraction.
+    grains: u64,
+    per_micros: u64,
+    /// The grains of one unit, since most requests cost one.
+    one: u64,
+}
+
+impl Pace {
+    /// The clock of `quota` with ticks of 2^shift ns.
+    pub(crate) fn new(quota: &Quota, shift: u32) -> Self {
+        let micros_per_unit = u128::from(Cost::ONE.micros());
+        // A unit is worth `worth / share` ticks.
+        let worth = u128::from(nanos_of(quota.window())) * micros_per_unit;
+        let share = u128::from(quota.amount().micros()) << shift;
+        let (grains, units) = match worth / share {
+            ticks @ 1_000_000.. => (ticks - ticks % 1_000_000, 1),
+            ticks @ 1_000.. => (ticks - ticks % 1_000, 1),
+            ticks @ 1.. => (ticks, 1),
+            0 => (1, power_of_ten_from(share.div_ceil(worth))),
+        };
+        let (earned, ticks) = lowest_terms(grains * share, worth * units);
+        let slope = narrow((u128::from(earned) << 63) / u128::from(ticks));
+        let (grains, per_micros) = if grains.is_multiple_of(micros_per_unit) {
+            (grains / micros_per_unit, 1)
+        } else {
+            (grains, micros_per_unit * units)
+        };
+        let (grains, per_micros) = (narrow(grains), narrow(per_micros));
+        let pace = Self { shift, earned, ticks, slope, grains, per_micros, one: 0 };
+        Self { one: pace.grains_exactly(Cost::ONE), ..pace }
+    }
+
+    /// The grains `cost` takes, rounded up where a grain is more than a millionth of a unit.
+    #[inline]
+    pub(crate) fn grains(&self, cost: Cost) -> u64 {
+        if cost == Cost::ONE { self.one } else { self.grains_exactly(cost) }
+    }
+
+    fn grains_exactly(&self, cost: Cost) -> u64 {
+        if self.per_micros == 1 {
+            return cost.micros().saturating_mul(self.grains);
+        }
+        let product = u128::from(cost.micros()) * u128::from(self.grains);
+        narrow(product.div_ceil(u128::from(self.per_micros)))
+    }
+
+    /// The cost that `grains` are worth, rounded up.
+    pub(crate) fn cost(&self, grains: u64) -> Cost {
+        let micros = (u128::from(grains) * u128::from(self.per_micros)).div_ceil(u128::from(self.grains));
+        Cost::from_micros(narrow(micros))
+    }
+
+    /// The grains granted from the origin to `now`: `now · earned / ticks`, rounded down.
+    #[inline]
+    pub(crate) fn granted(&self, now: Moment) -> u64 {
+        let now = now.nanos() >> self.shift;
+        if self.earned == self.ticks {
+            return now;
+        }
+        // The slope was rounded down, by less than one grain in 2^63 ticks, so the estimate is right or
+        // one too low. Whether the next grain is earned already can be told exactly.
+        let estimate = (u128::from(now) * u128::from(self.slope)) >> 63;
+        let is_earned = (estimate + 1) * u128::from(self.ticks) <= u128::from(now) * u128::from(self.earned);
+        narrow(estimate) + u64::from(is_earned)
+    }
+
+    /// How long after `now` the clock first has granted `grains`: exact to the nanosecond.
+    pub(crate) fn until(&self, now: Moment, grains: u64) -> Duration {
+        let then = if self.earned == self.ticks {
+            u128::from(grains)
+        } else {
+            (u128::from(grains) * u128::from(self.ticks)).div_ceil(u128::from(self.earned))
+        };
+        let nanos = u128::from(narrow(then)) << self.shift;
+        Duration::from_nanos(narrow(nanos).saturating_sub(now.nanos()))
+    }
+
+    /// The grains granted in `duration`, rounded down.
+    pub(crate) fn grains_in(&self, duration: Duration) -> u64 {
+        self.granted(Moment::from_nanos(nanos_of(duration)))
+    }
+}
+
+/// `part / whole` in lowest terms. Where these still need more than 64 bits (a fractional amount over
+/// days), both lose their last bits in the direction that slows the clock, by less than one part in 2^50.
+fn lowest_terms(part: u128, whole: u128) -> (u64, u64) {
+    let (mut divisor, mut rest) = (whole, part);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    let (mut part, mut whole) = (part / divisor, whole / divisor);
+    while whole > u128::from(u64::MAX) {
+        (part, whole) = (part / 2, whole.div_ceil(2));
+    }
+    (narrow(part), narrow(whole))
+}
+
+/// The smallest power of ten that is at least `floor`.
+fn power_of_ten_from(floor: u128) -> u128 {
+    let mut power = 1;
+    while power < floor {
+        power *= 10;
+    }
+    power
+}
+
+fn narrow(wide: u128) -> u64 {
+    u64::try_from(wide).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thirds() -> Pace {
+        Pace::new(&Quota::per_second(Cost::of(3)).unwrap(), 0)
+    }
+
+    #[test]
+    fn three_a_second_grants_as_in_the_example() {
+        let pace = thirds();
+        for (tick, granted) in [
+            (333_333_333, 332_999_999),
+            (333_333_334, 333_000_000),
+            (666_666_667, 666_000_000),
+            (1_000_000_000, 999_000_000),
+        ] {
+            assert_eq!(pace.granted(Moment::from_nanos(tick)), granted);
+        }
+        assert_eq!(pace.grains(Cost::of(3)), 999_000_000);
+    }
+
+    #[test]
+    fn a_year_of_thirds_is_exact() {
+        let pace = thirds();
+        let year = 365 * 86_400_u32;
+        let granted = pace.granted(Moment::from_nanos(u64::from(year) * 1_000_000_000));
+        assert_eq!(granted, pace.grains(Cost::of(3 * year)));
+    }
+
+    #[test]
+    fn until_names_the_first_tick_that_has_granted() {
+        let pace = thirds();
+        for grains in [1, 332_999_999, 333_000_000, 999_000_001] {
+            let wait = pace.until(Moment::ORIGIN, grains);
+            let then = Moment::ORIGIN.plus(wait);
+            assert!(pace.granted(then) >= grains);
+            assert!(pace.granted(Moment::from_nanos(then.nanos() - 1)) < grains);
+        }
+    }
+
+    #[test]
+    fn a_quota_faster_than_its_ticks_counts_in_tens_of_units() {
+        let quota = Quota::per_second(Cost::units(4_000_000_000).unwrap()).unwrap();
+        let pace = Pace::new(&quota, 0); // 4 units a tick
+        assert_eq!(pace.grains(Cost::of(10)), 1);
+        assert_eq!(pace.grains(Cost::of(11)), 2);
+        assert_eq!(pace.granted(Moment::from_nanos(5)), 2);
+    }
+
+    #[test]
+    fn the_extremes_of_a_quota_have_a_clock() {
+        for amount in [Cost::from_micros(1), Cost::ONE, Cost::MAX] {
+            for window in [Duration::from_micros(1), Duration::from_secs(400 * 86_400)] {
+                let Ok(quota) = Quota::new(amount, window) else { continue };
+                for shift in [0, 27] {
+                    let pace = Pace::new(&quota, shift);
+                    assert!(pace.earned > 0 && pace.grains(amount) > 0, "{amount} per {window:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The arithmetic that token bucket, leaky bucket and smooth limiter share.
+//!
+//! All three remember one number for a key: `due`, the point on the quota's clock ([`Pace`]) up to which
+//! its grants are already given away. What lies between now and `due` is how far the key is **ahead**.
+//! An admission moves `due` on by its cost; idle time lets the clock catch up. The three differ only in
+//! what they make of the number:
+//!
+//! | | refuses when | waits |
+//! |---|---|---|
+//! | token bucket | `ahead + cost` exceeds the burst | never |
+//! | leaky bucket | `ahead + cost` exceeds one and the waiting room | what `ahead` exceeds the delay-free part by |
+//! | smooth | `ahead`, without the cost, exceeds store and longest wait | what `ahead` exceeds the store by |
+//!
+//! **Giving back.** A charge is the stretch from `start` to `end` of the key's due time. Suppose a cost
+//! of 3 was taken at 0 (stretch 0–3) and proves at 2 to have been 1. The clock has already passed 2 of
+//! those 3; only the part from 2 to 3 is still to come, and only that is given back. Returning all of
+//! the 2 units saved would grant the same time twice.
+//!
+//! **Debt.** A true cost above the estimate moves `due` on without asking, at most to [`DEBT`] times the
+//! extent ahead. Anything further ahead cannot be: the clock was set back, and the key then counts as
+//! having just spent everything. It gets no free burst, and it waits no longer than a full bucket takes.
+
+use std::time::Duration;
+
+use super::pace::Pace;
+use crate::units::{Cost, Invalid, LONGEST, Moment, Quota};
+use crate::verdict::{Charge, Reason, Refusal, Retry, Usage, Verdict};
+
+/// How many extents a key may be ahead at most, debts included. Eight leaves an estimate room to be
+/// wrong by seven bursts and bounds how long a wrong estimate can silence its key.
+const DEBT: u64 = 8;
+
+/// Extents of packed schedules stay below this, so that [`DEBT`] of them fit a signed 32-bit number.
+const PACKED_EXTENT: u64 = (1 << 28) - 1;
+
+/// A rule that keeps one number a key. Implemented by the three algorithms of the family.
+pub trait DueRule {
+    /// Its arithmetic in ticks of a nanosecond.
+    fn fine(&self) -> &Schedule;
+
+    /// Its arithmetic in ticks coarse enough for the 32 bits that a packed table spends on a key:
+    /// about four billionths of the time in which the quota grants its whole burst.
+    fn packed(&self) -> Schedule;
+}
+
+/// What one rule makes of how far a key is ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    pace: Pace,
+    /// The furthest ahead an admission may be, in grains.
+    extent: u64,
+    /// How far ahead an admission may start without waiting, in grains.
+    free: u64,
+    /// Whether a request may borrow: only what earlier ones took decides, and the next one pays.
+    borrows: bool,
+    /// What is refused when the extent is reached.
+    reason: Reason,
+    terms: Terms,
+}
+
+/// What the operator chose, from which schedules of either resolution are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) quota: Quota,
+    /// What may be taken at once, or be waiting.
+    pub(crate) room: Cost,
+    /// The part of the room in which nobody waits.
+    pub(crate) free: Cost,
+    /// Time beyond the room for which a request may wait, where requests borrow.
+    pub(crate) borrowing: Option<Duration>,
+    pub(crate) reason: Reason,
+}
+
+impl Terms {
+    /// Refuses a room, given as `field`, or a wait that would take longer than 400 days to drain.
+    pub(crate) fn check(self, field: &'static str) -> Result<Self, Invalid> {
+        let room = self.quota.with_burst(self.room).map_err(|problem| Invalid { field, ..problem })?;
+        let extent = room.lead().saturating_add(self.borrowing.unwrap_or_default());
+        if extent > LONGEST {
+            let wait = format!("{:?}", self.borrowing.unwrap_or_default());
+            return Err(Invalid::new("max_wait", wait, "at most 400 days, the burst's own time included"));
+        }
+        Ok(self)
+    }
+}
+
+/// What a question came to.
+enum Step {
+    /// It fits: the wait before it goes on, in grains.
+    Fits(u64),
+    /// It does not fit until this many more grains are granted.
+    Excess(u64),
+    /// It never fits.
+    Never,
+}
+
+impl Schedule {
+    /// The schedule in ticks of a nanosecond.
+    pub(crate) fn fine(terms: Terms) -> Self {
+        Self::with_ticks(terms, 0)
+    }
+
+    /// The same schedule in the finest ticks that a packed slot can hold.
+    pub(crate) fn packed(&self) -> Self {
+        let mut shift = 0;
+        loop {
+            let schedule = Self::with_ticks(self.terms, shift);
+            if schedule.extent <= PACKED_EXTENT {
+                return schedule;
+            }
+            shift += 1;
+        }
+    }
+
+    fn with_ticks(terms: Terms, shift: u32) -> Self {
+        let pace = Pace::new(&terms.quota, shift);
+        let borrowed = terms.borrowing.map_or(0, |longest| pace.grains_in(longest));
+        Self {
+            extent: pace.grains(terms.room).saturating_add(borrowed),
+            free: pace.grains(terms.free),
+            borrows: terms.borrowing.is_some(),
+            reason: terms.reason,
+            pace,
+            terms,
+        }
+    }
+
+    /// The grains granted up to `now`: where a key that took nothing is due.
+    #[inline]
+    pub(crate) fn granted(&self, now: Moment) -> u64 {
+        self.pace.granted(now)
+    }
+
+    /// The most a key can be ahead, debts included.
+    #[inline]
+    pub(crate) const fn most_ahead(&self) -> u64 {
+        self.extent.saturating_mul(DEBT)
+    }
+
+    /// The furthest ahead that admissions alone can bring a key.
+    pub(crate) const fn extent(&self) -> u64 {
+        self.extent
+    }
+
+    /// How far ahead nobody waits yet.
+    pub(crate) const fn free(&self) -> u64 {
+        self.free
+    }
+
+    /// How far `due` lies ahead of `granted`, with what cannot be read as "just spent".
+    #[inline]
+    pub(crate) const fn ahead(&self, due: u64, granted: u64) -> u64 {
+        let ahead = due.saturating_sub(granted);
+        if ahead > self.most_ahead() { self.extent } else { ahead }
+    }
+
+    /// Asks for `cost` of a key that is `ahead`. A yes says how far ahead the key is then, and the wait.
+    #[inline]
+    pub(crate) fn ask(&self, now: Moment, ahead: u64, cost: Cost) -> Verdict<(u64, Duration)> {
+        let grains = self.pace.grains(cost);
+        match self.step(ahead, grains) {
+            Step::Fits(0) => Verdict::Admit((ahead + grains, Duration::ZERO)),
+            Step::Fits(wait) => Verdict::Admit((ahead + grains, self.until(now, wait))),
+            Step::Excess(excess) => Verdict::refuse(self.reason, Retry::After(self.until(now, excess))),
+            Step::Never => Verdict::Refuse(Refusal { reason: Reason::CostAboveBurst, retry: Retry::Never }),
+        }
+    }
+
+    #[inline]
+    const fn step(&self, ahead: u64, grains: u64) -> Step {
+        if grains > self.extent {
+            return Step::Never;
+        }
+        let reach = if self.borrows { ahead } else { ahead + grains };
+        if reach > self.extent {
+            return Step::Excess(reach - self.extent);
+        }
+        Step::Fits(ahead.saturating_sub(self.free))
+    }
+
+    /// How far ahead a key is once a charge that ended at `end` has been corrected.
+    pub(crate) fn corrected(&self, now: Moment, ahead: u64, end: u64, taken: Cost, true_cost: Cost) -> u64 {
+        let (taken, true_cost) = (self.pace.grains(taken), self.pace.grains(true_cost));
+        if true_cost >= taken {
+            return ahead.saturating_add(true_cost - taken).min(self.most_ahead());
+        }
+        let kept_until = end.saturating_sub(taken - true_cost).max(self.granted(now));
+        ahead.saturating_sub(end.saturating_sub(kept_until))
+    }
+
+    /// How far ahead a key is under this schedule that was `ahead` under `before`.
+    pub(crate) fn carried(&self, before: &Self, ahead: u64) -> u64 {
+        self.pace.grains(before.pace.cost(ahead)).min(self.most_ahead())
+    }
+
+    /// How much a key that is `ahead` has used.
+    pub(crate) fn usage(&self, now: Moment, ahead: u64) -> Usage {
+        let (limit, used) = (self.terms.room, self.pace.cost(ahead));
+        Usage { limit, used, remaining: limit.minus(used), reset: self.until(now, ahead) }
+    }
+
+    /// How long until the clock has granted this many more grains.
+    fn until(&self, now: Moment, grains: u64) -> Duration {
+        self.pace.until(now, self.granted(now).saturating_add(grains))
+    }
+}
+
+/// What one key has consumed: the point on the quota's clock up to which grants are given away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due(u64);
+
+impl Due {
+    /// A key that is this many grains ahead of `granted`.
+    pub(crate) const fn at(granted: u64, ahead: u64) -> Self {
+        Self(granted.saturating_add(ahead))
+    }
+}
+
+impl<R: DueRule + std::fmt::Debug> super::Algorithm for R {
+    type Time = Moment;
+    type State = Due;
+
+    fn fresh(&self, now: Moment) -> Due {
+        Due(self.fine().granted(now))
+    }
+
+    fn peek(&self, state: &Due, now: Moment, cost: Cost) -> Verdict<Duration> {
+        let schedule = self.fine();
+        schedule.ask(now, schedule.ahead(state.0, schedule.granted(now)), cost).map(|(_, wait)| wait)
+    }
+
+    fn decide(&self, state: &mut Due, now: Moment, cost: Cost) -> Verdict<Charge> {
+        let schedule = self.fine();
+        let granted = schedule.granted(now);
+        schedule.ask(now, schedule.ahead(state.0, granted), cost).map(|(ahead, wait)| {
+            *state = Due::at(granted, ahead);
+            Charge::new(cost, state.0).with_wait(wait)
+        })
+    }
+
+    fn correct(&self, state: &mut Due, now: Moment, charge: &Charge, taken: Cost, true_cost: Cost) {
+        let schedule = self.fine();
+        let granted = schedule.granted(now);
+        let ahead = schedule.ahead(state.0, granted);
+        *state = Due::at(granted, schedule.corrected(now, ahead, charge.mark, taken, true_cost));
+    }
+
+    fn usage(&self, state: &Due, now: Moment) -> Usage {
+        let schedule = self.fine();
+        schedule.usage(now, schedule.ahead(state.0, schedule.granted(now)))
+    }
+
+    fn is_idle(&self, state: &Due, now: Moment) -> bool {
+        state.0 <= self.fine().granted(now)
+    }
+
+    fn carry(&self, before: &Self, state: &mut Due, now: Moment) {
+        let (schedule, before) = (self.fine(), before.fine());
+        let ahead = before.ahead(state.0, before.granted(now));
+        *state = Due::at(schedule.granted(now), schedule.carried(before, ahead));
+    }
+}
