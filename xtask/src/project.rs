@@ -41,7 +41,7 @@ impl Project {
 
     /// Cargo with `arguments` separated by spaces.
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
-        let mut command = self.command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command = self.command("cargo");
         command.args(arguments.split_whitespace());
         command
     }

