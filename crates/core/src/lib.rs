@@ -15,6 +15,9 @@
 //! | who costs most, who is refused most | [`heavy`] |
 
 pub mod rate;
+pub mod shell;
+mod sync;
+pub mod together;
 pub mod units;
 pub mod verdict;
 

@@ -22,6 +22,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use leaky_bucket::LeakyBucket;
+pub(crate) use schedule::Correction;
 pub use schedule::{Due, DueRule, Schedule};
 pub use smooth::Smooth;
 pub use token_bucket::TokenBucket;

@@ -114,19 +114,23 @@ pub struct Charge {
     /// Where on the limiter's own line the charge lies: the end of its stretch of due time, its
     /// window, its moment. Only the algorithm that wrote it can read it.
     pub(crate) mark: u64,
-    /// Which of its shell's rules the mark is expressed in.
-    pub(crate) stamp: u8,
+    /// The number under which its shell enrolled the rule that the mark is expressed in.
+    pub(crate) serial: u32,
     /// Whether it was taken from what the newcomers of a full table share.
     pub(crate) is_overflow: bool,
 }
 
 impl Charge {
     pub(crate) const fn new(cost: Cost, mark: u64) -> Self {
-        Self { cost, wait: Duration::ZERO, is_settled: false, mark, stamp: 0, is_overflow: false }
+        Self { cost, wait: Duration::ZERO, is_settled: false, mark, serial: 0, is_overflow: false }
     }
 
     pub(crate) const fn with_wait(self, wait: Duration) -> Self {
         Self { wait, ..self }
+    }
+
+    pub(crate) const fn made_under(self, serial: u32) -> Self {
+        Self { serial, ..self }
     }
 
     /// What was taken; once settled, the true cost.

@@ -84,6 +84,15 @@ impl Terms {
     }
 }
 
+/// What settling a charge changes, in grains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Correction {
+    /// The true cost was larger by this much.
+    More(u64),
+    /// The true cost was smaller, and this much of the difference is still to be given back.
+    Less(u64),
+}
+
 /// What a question came to.
 enum Step {
     /// It fits: the wait before it goes on, in grains.
@@ -178,14 +187,33 @@ impl Schedule {
         Step::Fits(ahead.saturating_sub(self.free))
     }
 
-    /// How far ahead a key is once a charge that ended at `end` has been corrected.
-    pub(crate) fn corrected(&self, now: Moment, ahead: u64, end: u64, taken: Cost, true_cost: Cost) -> u64 {
+    /// What correcting a charge that ended at `end` comes to.
+    pub(crate) fn correction(&self, now: Moment, end: u64, taken: Cost, true_cost: Cost) -> Correction {
         let (taken, true_cost) = (self.pace.grains(taken), self.pace.grains(true_cost));
         if true_cost >= taken {
-            return ahead.saturating_add(true_cost - taken).min(self.most_ahead());
+            return Correction::More(true_cost - taken);
         }
         let kept_until = end.saturating_sub(taken - true_cost).max(self.granted(now));
-        ahead.saturating_sub(end.saturating_sub(kept_until))
+        Correction::Less(end.saturating_sub(kept_until))
+    }
+
+    /// How far ahead a key is once it has been corrected.
+    pub(crate) fn corrected(&self, ahead: u64, correction: Correction) -> u64 {
+        match correction {
+            Correction::More(grains) => ahead.saturating_add(grains).min(self.most_ahead()),
+            Correction::Less(grains) => ahead.saturating_sub(grains),
+        }
+    }
+
+    /// The same correction under this schedule, made under `before`. What would be given back is rounded
+    /// down, so that passing from rule to rule never grants anything.
+    pub(crate) fn carried_correction(&self, before: &Self, correction: Correction) -> Correction {
+        match correction {
+            Correction::More(grains) => Correction::More(self.pace.grains(before.pace.cost(grains))),
+            Correction::Less(grains) => {
+                Correction::Less(self.pace.grains(before.pace.cost(grains)).saturating_sub(1))
+            }
+        }
     }
 
     /// How far ahead a key is under this schedule that was `ahead` under `before`.
@@ -242,7 +270,8 @@ impl<R: DueRule + std::fmt::Debug> super::Algorithm for R {
         let schedule = self.fine();
         let granted = schedule.granted(now);
         let ahead = schedule.ahead(state.0, granted);
-        *state = Due::at(granted, schedule.corrected(now, ahead, charge.mark, taken, true_cost));
+        let correction = schedule.correction(now, charge.mark, taken, true_cost);
+        *state = Due::at(granted, schedule.corrected(ahead, correction));
     }
 
     fn usage(&self, state: &Due, now: Moment) -> Usage {

@@ -1,0 +1,174 @@
+//! One due number in one atomic word.
+//!
+//! The word is `[rule: 4 bits][due: 60 bits]`. A decision reads it, computes, and swaps it if nobody was
+//! faster; a loser computes again with the winner's word. A refusal writes nothing, so a flood of
+//! refused requests does not even move the cache line.
+//!
+//! Every word is whole in itself: no other memory is published through it, so relaxed ordering is
+//! enough. Due times count from the limiter's own origin and stand still after 18 years.
+
+use std::time::Duration;
+
+use super::roster::{Enrolled, Fine, Roster};
+use crate::rate::{DueRule, Schedule};
+use crate::sync::{AtomicU64, Ordering};
+use crate::together::{Bound, Limiter};
+use crate::units::{Cost, Invalid, Moment};
+use crate::verdict::{Charge, Usage, Verdict};
+
+const DUE_BITS: u32 = 60;
+const DUE: u64 = (1 << DUE_BITS) - 1;
+/// Half of what 60 bits of nanoseconds hold, so that debts fit above it.
+const LAST: u64 = 1 << (DUE_BITS - 1);
+
+/// A limiter of the due family shared by threads, without locks.
+///
+/// ```
+/// use tidegate_core::rate::TokenBucket;
+/// use tidegate_core::shell::AtomicDue;
+/// use tidegate_core::{Cost, Moment, Quota};
+///
+/// let now = Moment::ORIGIN;
+/// let limiter = AtomicDue::new(now);
+/// let rule = limiter.enrol(&TokenBucket::new(Quota::per_second(Cost::of(2))?))?;
+/// assert!(limiter.decide(&rule, now, Cost::of(2)).is_admit());
+/// assert!(!limiter.decide(&rule, now, Cost::ONE).is_admit());
+/// # Ok::<(), tidegate_core::Invalid>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicDue {
+    origin: Moment,
+    word: AtomicU64,
+    rules: Roster<Fine>,
+}
+
+impl AtomicDue {
+    /// A fresh limiter whose time begins `now`.
+    #[must_use]
+    pub fn new(now: Moment) -> Self {
+        Self { origin: now, word: AtomicU64::new(0), rules: Roster::new() }
+    }
+
+    /// Makes a rule known, so that it can be decided with.
+    ///
+    /// # Errors
+    /// When 16 rules are enrolled already.
+    pub fn enrol(&self, rule: &impl DueRule) -> Result<Enrolled<Fine>, Invalid> {
+        self.rules.enrol(Fine(*rule.fine()))
+    }
+
+    /// Forgets a rule nobody uses any more; what was written under it passes to `heir`.
+    pub fn retire(&self, rule: Enrolled<Fine>, heir: &Enrolled<Fine>, now: Moment) {
+        self.update(heir, now, |ahead| ahead);
+        self.rules.retire(rule.serial);
+    }
+
+    /// Takes `cost` under `rule` if it fits.
+    #[inline]
+    pub fn decide(&self, rule: &Enrolled<Fine>, now: Moment, cost: Cost) -> Verdict<Charge> {
+        let (schedule, now) = (&rule.rule.0, self.relative(now));
+        let granted = schedule.granted(now);
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let (after, wait) = match schedule.ask(now, self.ahead(rule, word, now, granted), cost) {
+                Verdict::Admit(taken) => taken,
+                Verdict::Refuse(refusal) => return Verdict::Refuse(refusal),
+            };
+            let due = granted + after;
+            match self.swap(word, pack(rule, due)) {
+                Ok(()) => {
+                    return Verdict::Admit(Charge::new(cost, due).made_under(rule.serial).with_wait(wait));
+                }
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    /// What [`decide`](Self::decide) would answer, with the wait it would ask for.
+    pub fn peek(&self, rule: &Enrolled<Fine>, now: Moment, cost: Cost) -> Verdict<Duration> {
+        let (ahead, now) = self.look(rule, now);
+        rule.rule.0.ask(now, ahead, cost).map(|(_, wait)| wait)
+    }
+
+    /// How much is used under `rule`.
+    pub fn usage(&self, rule: &Enrolled<Fine>, now: Moment) -> Usage {
+        let (ahead, now) = self.look(rule, now);
+        rule.rule.0.usage(now, ahead)
+    }
+
+    /// Settles a charge to its true cost. Doing it twice changes nothing.
+    pub fn settle(&self, rule: &Enrolled<Fine>, now: Moment, charge: &mut Charge, true_cost: Cost) {
+        let Some(taken) = charge.close(true_cost) else { return };
+        let correction = self.rules.correction(rule, self.relative(now), charge, (taken, true_cost));
+        self.update(rule, now, |ahead| rule.rule.0.corrected(ahead, correction));
+    }
+
+    /// Gives a charge back. Doing it twice changes nothing.
+    pub fn refund(&self, rule: &Enrolled<Fine>, now: Moment, charge: &mut Charge) {
+        self.settle(rule, now, charge, Cost::ZERO);
+    }
+
+    /// Forgets everything consumed.
+    pub fn reset(&self) {
+        self.word.store(0, Ordering::Relaxed);
+    }
+
+    /// This limiter with a rule and a moment, as one of several that a request is charged by together.
+    pub fn at<'a>(&'a self, rule: &'a Enrolled<Fine>, now: Moment) -> impl Limiter + 'a {
+        Bound {
+            peek: move |cost| self.peek(rule, now, cost),
+            take: move |cost| self.decide(rule, now, cost),
+            refund: move |charge: &mut Charge| self.refund(rule, now, charge),
+        }
+    }
+
+    fn update(&self, rule: &Enrolled<Fine>, now: Moment, change: impl Fn(u64) -> u64) {
+        let now = self.relative(now);
+        let granted = rule.rule.0.granted(now);
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let after = change(self.ahead(rule, word, now, granted));
+            match self.swap(word, pack(rule, granted + after)) {
+                Ok(()) => return,
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    fn swap(&self, word: u64, new: u64) -> Result<(), u64> {
+        self.word.compare_exchange_weak(word, new, Ordering::Relaxed, Ordering::Relaxed).map(drop)
+    }
+
+    fn look(&self, rule: &Enrolled<Fine>, now: Moment) -> (u64, Moment) {
+        let now = self.relative(now);
+        let word = self.word.load(Ordering::Relaxed);
+        (self.ahead(rule, word, now, rule.rule.0.granted(now)), now)
+    }
+
+    /// How far ahead the word is under `rule`, whichever rule wrote it.
+    #[inline]
+    fn ahead(&self, rule: &Enrolled<Fine>, word: u64, now: Moment, granted: u64) -> u64 {
+        let due = word & DUE;
+        if word >> DUE_BITS == rule.stamp() {
+            return rule.rule.0.ahead(due, granted);
+        }
+        self.ahead_by_other(&rule.rule.0, word, now)
+    }
+
+    #[cold]
+    fn ahead_by_other(&self, schedule: &Schedule, word: u64, now: Moment) -> u64 {
+        match (word & DUE, self.rules.stamped(word >> DUE_BITS)) {
+            (0, _) => 0,
+            (due, Some(Fine(writer))) => schedule.carried(&writer, writer.ahead(due, writer.granted(now))),
+            (_, None) => schedule.extent(),
+        }
+    }
+
+    fn relative(&self, now: Moment) -> Moment {
+        Moment::from_nanos(now.nanos().saturating_sub(self.origin.nanos()).min(LAST))
+    }
+}
+
+const fn pack(rule: &Enrolled<Fine>, due: u64) -> u64 {
+    rule.stamp() << DUE_BITS | due
+}

@@ -1,0 +1,156 @@
+use std::sync::PoisonError;
+
+use crate::rate::{Correction, Schedule};
+use crate::sync::RwLock;
+use crate::units::{Cost, Invalid, Moment};
+use crate::verdict::Charge;
+
+/// Rules one shell can know at once. A state word spends four bits on saying which one wrote it.
+pub(crate) const PLACES: u32 = 16;
+
+/// A rule that a shell knows, and can therefore meet in the states it keeps.
+///
+/// It is used with the shell that enrolled it, and returned to it by `retire` when nobody decides
+/// with it any more; the type is not `Clone`, so owning it proves that.
+#[derive(Debug)]
+pub struct Enrolled<R> {
+    pub(crate) rule: R,
+    /// Unique in its shell; modulo [`PLACES`] it is the rule's place.
+    pub(crate) serial: u32,
+}
+
+impl<R> Enrolled<R> {
+    /// What a state word says of the rule that wrote it.
+    pub(crate) const fn stamp(&self) -> u64 {
+        (self.serial % PLACES) as u64
+    }
+}
+
+/// A schedule in ticks of a nanosecond, as [`AtomicDue`](super::AtomicDue) uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Fine(pub(crate) Schedule);
+
+/// A schedule in ticks that fit a packed slot, as [`DueTable`](crate::keyed::DueTable) uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed(pub(crate) Schedule);
+
+/// Fine or packed: a rule that is a schedule.
+pub(crate) trait Scheduled: Clone {
+    fn schedule(&self) -> &Schedule;
+}
+
+impl Scheduled for Fine {
+    #[inline]
+    fn schedule(&self) -> &Schedule {
+        &self.0
+    }
+}
+
+impl Scheduled for Packed {
+    #[inline]
+    fn schedule(&self) -> &Schedule {
+        &self.0
+    }
+}
+
+/// The rules a shell knows. Locked only to enrol, to retire, and to look up a rule other than the
+/// one a caller holds: never while all callers hold the same rule.
+#[derive(Debug)]
+pub(crate) struct Roster<R> {
+    places: [RwLock<Place<R>>; PLACES as usize],
+}
+
+#[derive(Debug)]
+struct Place<R> {
+    serial: u32,
+    rule: Option<R>,
+}
+
+impl<R: Clone> Roster<R> {
+    pub(crate) fn new() -> Self {
+        let mut serial = 0;
+        let places = [(); PLACES as usize].map(|()| {
+            serial += 1;
+            RwLock::new(Place { serial: serial - 1, rule: None })
+        });
+        Self { places }
+    }
+
+    pub(crate) fn enrol(&self, rule: R) -> Result<Enrolled<R>, Invalid> {
+        for place in &self.places {
+            let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
+            if place.rule.is_none() {
+                place.rule = Some(rule.clone());
+                return Ok(Enrolled { rule, serial: place.serial });
+            }
+        }
+        Err(Invalid::new("rules of one counter", "17", "at most 16 at once; retire one first"))
+    }
+
+    /// Frees the place of a rule. Its next tenant gets a new serial, so charges made under the old one
+    /// are never read with the wrong rule.
+    pub(crate) fn retire(&self, serial: u32) {
+        let mut place = self.place(serial).write().unwrap_or_else(PoisonError::into_inner);
+        if place.serial == serial {
+            *place = Place { serial: serial.wrapping_add(PLACES), rule: None };
+        }
+    }
+
+    /// The rule that wrote a word with this stamp.
+    pub(crate) fn stamped(&self, stamp: u64) -> Option<R> {
+        self.places
+            .get(usize::try_from(stamp).ok()?)
+            .and_then(|place| place.read().unwrap_or_else(PoisonError::into_inner).rule.clone())
+    }
+
+    /// The rule enrolled under this serial, unless it has been retired.
+    pub(crate) fn numbered(&self, serial: u32) -> Option<R> {
+        let place = self.place(serial).read().unwrap_or_else(PoisonError::into_inner);
+        if place.serial == serial { place.rule.clone() } else { None }
+    }
+
+    fn place(&self, serial: u32) -> &RwLock<Place<R>> {
+        &self.places[(serial % PLACES) as usize]
+    }
+}
+
+impl<R: Scheduled> Roster<R> {
+    /// What settling `charge` comes to under `rule`, whichever rule it was made under. When that one has
+    /// been retired, nothing is given back any more.
+    pub(crate) fn correction(
+        &self,
+        rule: &Enrolled<R>,
+        now: Moment,
+        charge: &Charge,
+        (taken, true_cost): (Cost, Cost),
+    ) -> Correction {
+        let schedule = rule.rule.schedule();
+        if charge.serial == rule.serial {
+            return schedule.correction(now, charge.mark, taken, true_cost);
+        }
+        match self.numbered(charge.serial) {
+            Some(maker) => {
+                let maker = maker.schedule();
+                schedule.carried_correction(maker, maker.correction(now, charge.mark, taken, true_cost))
+            }
+            None => schedule.correction(now, 0, taken, true_cost),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_roster_says_so_and_a_retired_place_gets_a_new_number() {
+        let roster = Roster::new();
+        let rules: Vec<_> = (0..PLACES).map(|rule| roster.enrol(rule).unwrap()).collect();
+        assert!(roster.enrol(99).is_err());
+        roster.retire(rules[3].serial);
+        let newcomer = roster.enrol(77).unwrap();
+        assert_eq!(newcomer.stamp(), rules[3].stamp());
+        assert_eq!(roster.numbered(newcomer.serial), Some(77));
+        assert_eq!(roster.numbered(rules[3].serial), None);
+    }
+}
