@@ -7,6 +7,7 @@
 mod settling;
 mod shaping;
 mod steady;
+mod together;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -26,6 +27,7 @@ pub fn write(page: &mut dyn Write) -> Result<(), Problem> {
     steady::write(page)?;
     shaping::write(page)?;
     settling::write(page)?;
+    together::write(page)?;
     Ok(())
 }
 
