@@ -12,20 +12,32 @@
 //! with what was consumed ([`Algorithm::carry`]), and threads are somebody else's concern
 //! ([`shell`](crate::shell), [`keyed`](crate::keyed)).
 
+mod calendar;
+mod fixed_window;
 mod leaky_bucket;
 mod pace;
 mod schedule;
+mod sliding_log;
+mod sliding_window;
 mod smooth;
 mod token_bucket;
+mod warm_up;
+mod window;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use calendar::{Calendar, Period, UtcOffset};
+pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub(crate) use schedule::Correction;
 pub use schedule::{Due, DueRule, Schedule};
+pub use sliding_log::{Log, SlidingLog};
+pub use sliding_window::{BucketCounts, SlidingWindow};
 pub use smooth::Smooth;
 pub use token_bucket::TokenBucket;
+pub use warm_up::{ColdFactor, WarmUp, Warmth};
+pub use window::WindowCount;
 
 use crate::units::Cost;
 use crate::verdict::{Charge, Usage, Verdict};
