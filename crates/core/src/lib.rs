@@ -14,6 +14,7 @@
 //! | one request over several limiters | [`together`] |
 //! | who costs most, who is refused most | [`heavy`] |
 
+pub mod keyed;
 pub mod rate;
 pub mod shell;
 mod sync;

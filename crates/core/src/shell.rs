@@ -19,5 +19,5 @@ mod roster;
 
 pub use atomic_due::AtomicDue;
 pub use locked::Locked;
+pub(crate) use roster::Roster;
 pub use roster::{Enrolled, Fine, Packed};
-pub(crate) use roster::{PLACES, Roster};

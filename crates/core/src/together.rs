@@ -189,7 +189,8 @@ mod tests {
         let (service, many) = spent(Quota::per_second(Cost::of(1_000)).unwrap());
 
         let limiters = (caller.at(&ten, NOW), route.at(&fifty, NOW), service.at(&many, NOW));
-        let mut asks = [&limiters.0 as &dyn Limiter, &limiters.1, &limiters.2].map(|l| Ask::new(l, Cost::ONE));
+        let mut asks =
+            [&limiters.0 as &dyn Limiter, &limiters.1, &limiters.2].map(|l| Ask::new(l, Cost::ONE));
         let retry = Retry::After(Duration::from_millis(20));
         let refusal = Refusal { reason: Reason::QuotaSpent, retry };
         assert_eq!(decide(&mut asks), Joint::Refuse { by: 1, refusal });

@@ -116,13 +116,15 @@ pub struct Charge {
     pub(crate) mark: u64,
     /// The number under which its shell enrolled the rule that the mark is expressed in.
     pub(crate) serial: u32,
+    /// How many times its quota the key had: what counted was the cost divided by that.
+    boost: u32,
     /// Whether it was taken from what the newcomers of a full table share.
     pub(crate) is_overflow: bool,
 }
 
 impl Charge {
     pub(crate) const fn new(cost: Cost, mark: u64) -> Self {
-        Self { cost, wait: Duration::ZERO, is_settled: false, mark, serial: 0, is_overflow: false }
+        Self { cost, wait: Duration::ZERO, is_settled: false, mark, serial: 0, boost: 1, is_overflow: false }
     }
 
     pub(crate) const fn with_wait(self, wait: Duration) -> Self {
@@ -131,6 +133,20 @@ impl Charge {
 
     pub(crate) const fn made_under(self, serial: u32) -> Self {
         Self { serial, ..self }
+    }
+
+    pub(crate) const fn boosted(self, boost: u32) -> Self {
+        Self { boost, ..self }
+    }
+
+    pub(crate) const fn shared(self, is_overflow: bool) -> Self {
+        Self { is_overflow, ..self }
+    }
+
+    /// What `cost` counts for this charge: under a boost by three, a third of it, rounded up.
+    #[inline]
+    pub(crate) const fn counted(&self, cost: Cost) -> Cost {
+        cost.divided(self.boost)
     }
 
     /// What was taken; once settled, the true cost.

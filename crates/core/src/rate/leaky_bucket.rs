@@ -55,7 +55,11 @@ impl LeakyBucket {
     /// take longer than 400 days to drain.
     pub fn new(quota: Quota, waiting: Cost) -> Result<Self, Invalid> {
         if let Some(burst) = quota.explicit_burst() {
-            return Err(Invalid::new("burst", burst, "left out: a leaky bucket says how many may wait instead"));
+            return Err(Invalid::new(
+                "burst",
+                burst,
+                "left out: a leaky bucket says how many may wait instead",
+            ));
         }
         let room = waiting.plus(Cost::ONE);
         let terms = Terms { quota, room, free: Cost::ZERO, borrowing: None, reason: Reason::WaitTooLong };

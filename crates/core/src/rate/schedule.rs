@@ -156,10 +156,15 @@ impl Schedule {
         self.free
     }
 
-    /// How far `due` lies ahead of `granted`, with what cannot be read as "just spent".
+    /// How far `due` lies ahead of `granted`.
     #[inline]
     pub(crate) const fn ahead(&self, due: u64, granted: u64) -> u64 {
-        let ahead = due.saturating_sub(granted);
+        self.readable(due.saturating_sub(granted))
+    }
+
+    /// What is too far ahead to be true reads as "just spent".
+    #[inline]
+    pub(crate) const fn readable(&self, ahead: u64) -> u64 {
         if ahead > self.most_ahead() { self.extent } else { ahead }
     }
 

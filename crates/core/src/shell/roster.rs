@@ -6,7 +6,7 @@ use crate::units::{Cost, Invalid, Moment};
 use crate::verdict::Charge;
 
 /// Rules one shell can know at once. A state word spends four bits on saying which one wrote it.
-pub(crate) const PLACES: u32 = 16;
+const PLACES: u32 = 16;
 
 /// A rule that a shell knows, and can therefore meet in the states it keeps.
 ///

@@ -75,6 +75,16 @@ impl Cost {
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
+
+    /// One of `parts` equal parts, rounded up; all of it when there is nothing to share.
+    pub(crate) const fn divided(self, parts: u32) -> Self {
+        if parts <= 1 { self } else { Self(self.0.div_ceil(parts as u64)) }
+    }
+
+    /// This cost so many times, or the largest cost there is.
+    pub(crate) const fn times(self, times: u32) -> Self {
+        Self(self.0.saturating_mul(times as u64))
+    }
 }
 
 impl FromStr for Cost {

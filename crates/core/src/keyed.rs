@@ -1,0 +1,29 @@
+//! A counter for each of millions of keys, chosen by strangers.
+//!
+//! A map that grows with its keys is a gift to whoever invents keys: it fills memory, and evicting the
+//! least recently used key hands a new burst to whoever made it the least recent. The tables here are
+//! allocated once, for [`MaxKeys`], and follow three rules:
+//!
+//! - A slot is reused only when its state answers exactly as a fresh one would. So forgetting a key
+//!   never gives it anything.
+//! - When no slot near a newcomer's place is free or idle, it shares one **overflow** counter with all
+//!   such newcomers, with the quota of a single key. So a full table is never an open door.
+//! - Keys are hashed with a seed the driver drew. So nobody can aim at somebody else's slot.
+//!
+//! | table | for | a key takes | a decision |
+//! |---|---|---|---|
+//! | [`DueTable`] | token bucket, leaky bucket, smooth | 13.8 bytes | one cache line, one compare-and-swap |
+//! | [`CellTable`] | every algorithm | 12 bytes and its state, times 1.5 | a mutex that only its own key uses |
+//!
+//! An operator can look at one key, reset it, [boost](Override::Boost) it or [block](Override::Block)
+//! it for a time.
+
+mod due_table;
+mod group;
+mod key;
+mod overlay;
+mod word;
+
+pub use due_table::{Counter, DueTable};
+pub use key::{Key, MaxKeys};
+pub use overlay::Override;

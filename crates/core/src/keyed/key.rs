@@ -1,0 +1,85 @@
+use std::hash::{Hash, Hasher};
+
+use foldhash::SharedSeed;
+use foldhash::quality::FoldHasher;
+
+use crate::units::Invalid;
+
+/// A key as tables know it: a seeded hash of whatever the caller is known by.
+///
+/// Tables never see the original. Two keys of one table are one counter only if their hashes agree in
+/// home and tag; that befalls about one key in four million, and it makes those two share a quota, so
+/// the mistake is on the strict side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub(crate) u64);
+
+impl Key {
+    /// The top 25 bits of the lower half, and never zero: what a slot keeps of its key.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+    pub(crate) const fn tag(self) -> u32 {
+        let tag = (self.0 as u32) >> 7;
+        if tag == 0 { 1 } else { tag }
+    }
+
+    /// One of `count` places, by the upper bits, each as likely.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the product's upper half is below `count`")]
+    pub(crate) fn place(self, count: usize) -> usize {
+        ((u128::from(self.0) * count as u128) >> 64) as usize
+    }
+}
+
+/// Makes keys, with a seed that strangers do not know.
+pub(crate) struct Hashing {
+    seed: u64,
+    shared: SharedSeed,
+}
+
+impl Hashing {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { seed, shared: SharedSeed::from_u64(seed) }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, name: &(impl Hash + ?Sized)) -> Key {
+        let mut hasher = FoldHasher::with_seed(self.seed, &self.shared);
+        name.hash(&mut hasher);
+        Key(hasher.finish())
+    }
+}
+
+impl std::fmt::Debug for Hashing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hashing(seeded)") // the seed is a secret
+    }
+}
+
+/// How many keys a table must be able to tell apart.
+///
+/// ```
+/// use tidegate_core::keyed::MaxKeys;
+///
+/// assert_eq!(MaxKeys::new(0).unwrap_err().to_string(), "max_keys is 0, but must be from 1 to 1000000000");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxKeys(usize);
+
+impl MaxKeys {
+    /// This many keys.
+    ///
+    /// # Errors
+    /// When there are none, or more than a thousand million.
+    pub fn new(keys: usize) -> Result<Self, Invalid> {
+        if (1..=1_000_000_000).contains(&keys) {
+            Ok(Self(keys))
+        } else {
+            Err(Invalid::new("max_keys", keys, "from 1 to 1000000000"))
+        }
+    }
+
+    /// Slots to allocate: half as many again, since the last free slots of a table are hard to find.
+    pub(crate) const fn slots(self) -> usize {
+        self.0 + self.0.div_ceil(2)
+    }
+}
