@@ -4,6 +4,10 @@
 //! so ten seconds of traffic take no time at all and every run writes the same page. Only
 //! [`write_measured`] reads the machine's clock.
 
+mod compared;
+mod greedy;
+mod many_keys;
+mod measured;
 mod settling;
 mod shaping;
 mod steady;
@@ -18,6 +22,10 @@ use tidegate_core::Moment;
 /// What can go wrong: the page cannot be written, or an example holds a value that is not allowed.
 pub type Problem = Box<dyn Error>;
 
+/// Any number will do, since every run shall be the same; a driver draws it, so that no stranger can choose
+/// keys that collide.
+const SEED: u64 = 0x5EED;
+
 /// Writes the page; the same bytes every time.
 ///
 /// # Errors
@@ -25,9 +33,12 @@ pub type Problem = Box<dyn Error>;
 pub fn write(page: &mut dyn Write) -> Result<(), Problem> {
     writeln!(page, "Tidegate: what quotas do. Time is virtual, nothing sleeps, every run prints the same.")?;
     steady::write(page)?;
+    compared::write(page)?;
     shaping::write(page)?;
+    greedy::write(page)?;
     settling::write(page)?;
     together::write(page)?;
+    many_keys::write(page)?;
     Ok(())
 }
 
@@ -36,8 +47,7 @@ pub fn write(page: &mut dyn Write) -> Result<(), Problem> {
 /// # Errors
 /// When the page cannot be written.
 pub fn write_measured(page: &mut dyn Write) -> Result<(), Problem> {
-    let _ = page;
-    Ok(())
+    measured::write(page)
 }
 
 /// The heading of a part: what happens on the left, under which rule on the right.

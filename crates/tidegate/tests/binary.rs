@@ -10,7 +10,7 @@ fn tidegate(words: &[&str]) -> Command {
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]

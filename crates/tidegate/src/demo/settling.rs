@@ -60,7 +60,7 @@ impl Account {
 }
 
 pub(super) fn write(page: &mut dyn Write) -> Result<(), Problem> {
-    heading(page, "4  Reserve an estimate, settle the true cost", "2.5 CPU seconds a second, burst 5")?;
+    heading(page, "5  Reserve an estimate, settle the true cost", "2.5 CPU seconds a second, burst 5")?;
     let rule = TokenBucket::new(Quota::per_second("2.5".parse()?)?.with_burst(Cost::of(5))?);
     let mut account = Account { rule, state: rule.fresh(Moment::ORIGIN) };
     if let Some(charge) = account.reserve(page, 0, "0.5".parse()?)? {
