@@ -20,7 +20,8 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(request: &Request) -> Result<(), Box<dyn Error>> {
-    let mut page = io::BufWriter::new(io::stdout().lock());
+    // Line by line: a reader sees each part when it is there, and one who left ends the work.
+    let mut page = io::stdout().lock();
     match request {
         Request::Demo => {
             demo::write(&mut page)?;
