@@ -18,12 +18,16 @@
 //! An operator can look at one key, reset it, [boost](Override::Boost) it or [block](Override::Block)
 //! it for a time.
 
-mod due_table;
+mod cells;
+mod due_slots;
 mod group;
 mod key;
 mod overlay;
+mod table;
 mod word;
 
-pub use due_table::{Counter, DueTable};
+pub use cells::{CellTable, Cells};
+pub use due_slots::{DueSlots, DueTable};
 pub use key::{Key, MaxKeys};
 pub use overlay::Override;
+pub use table::{Counter, Counters, Table};

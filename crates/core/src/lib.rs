@@ -14,7 +14,9 @@
 //! | one request over several limiters | [`together`] |
 //! | who costs most, who is refused most | [`heavy`] |
 
+pub mod heavy;
 pub mod keyed;
+pub mod permit;
 pub mod rate;
 pub mod shell;
 mod sync;

@@ -39,14 +39,14 @@ pub use token_bucket::TokenBucket;
 pub use warm_up::{ColdFactor, WarmUp, Warmth};
 pub use window::WindowCount;
 
-use crate::units::Cost;
+use crate::units::{Cost, Time};
 use crate::verdict::{Charge, Usage, Verdict};
 
 /// The rule half of a rate limiter: pure steps over a state that somebody else keeps.
 pub trait Algorithm: fmt::Debug {
     /// What it is told as "now": a [`Moment`](crate::Moment), or a [`WallTime`](crate::WallTime) where the
     /// calendar counts.
-    type Time: Copy + fmt::Debug;
+    type Time: Time;
 
     /// What one key has consumed.
     type State: fmt::Debug;

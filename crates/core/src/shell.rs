@@ -19,5 +19,6 @@ mod roster;
 
 pub use atomic_due::AtomicDue;
 pub use locked::Locked;
+pub(crate) use locked::Written;
 pub(crate) use roster::Roster;
 pub use roster::{Enrolled, Fine, Packed};

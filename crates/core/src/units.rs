@@ -8,6 +8,7 @@ mod invalid;
 mod moment;
 mod quota;
 mod ratio;
+mod time;
 mod wall;
 
 pub use cost::Cost;
@@ -17,4 +18,5 @@ pub(crate) use moment::nanos_of;
 pub(crate) use quota::LONGEST;
 pub use quota::Quota;
 pub use ratio::{Ratio, Roll};
+pub use time::Time;
 pub use wall::WallTime;

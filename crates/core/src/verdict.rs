@@ -135,12 +135,13 @@ impl Charge {
         Self { serial, ..self }
     }
 
-    pub(crate) const fn boosted(self, boost: u32) -> Self {
-        Self { boost, ..self }
+    /// This charge as what `cost` came to under a boost.
+    pub(crate) const fn boosted(self, boost: u32, cost: Cost) -> Self {
+        Self { boost, cost, ..self }
     }
 
-    pub(crate) const fn shared(self, is_overflow: bool) -> Self {
-        Self { is_overflow, ..self }
+    pub(crate) const fn shared(self) -> Self {
+        Self { is_overflow: true, ..self }
     }
 
     /// What `cost` counts for this charge: under a boost by three, a third of it, rounded up.

@@ -6,10 +6,11 @@
 //! the list. The list holds at most [`MOST`] orders; one more is refused, not dropped.
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use super::key::Key;
 use crate::sync::{AtomicU64, Ordering, RwLock};
-use crate::units::{Cost, Invalid, Moment};
+use crate::units::{Cost, Invalid};
 use crate::verdict::Usage;
 
 /// Orders one table holds at once: room for an incident's worth of them; at a thousand, the sieve still
@@ -36,7 +37,8 @@ pub(crate) struct Overlay {
 struct Order {
     key: Key,
     what: Override,
-    until: Moment,
+    /// In nanoseconds of the table's clock.
+    until: u64,
 }
 
 impl Overlay {
@@ -44,9 +46,9 @@ impl Overlay {
         Self { sieve: [(); WORDS].map(|()| AtomicU64::new(0)), orders: RwLock::new(Vec::new()) }
     }
 
-    /// The order for `key` and when it ends, if it has one.
+    /// The order for `key` and how long it still stands, if it has one.
     #[inline]
-    pub(crate) fn order(&self, key: Key, now: Moment) -> Option<(Override, Moment)> {
+    pub(crate) fn order(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
         let (word, bit) = sieve_bit(key);
         // Relaxed: an order may take effect a moment later on another core, like any order does.
         if self.sieve[word].load(Ordering::Relaxed) & bit == 0 {
@@ -56,14 +58,14 @@ impl Overlay {
     }
 
     #[cold]
-    fn look_up(&self, key: Key, now: Moment) -> Option<(Override, Moment)> {
+    fn look_up(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
         let orders = self.orders.read().unwrap_or_else(PoisonError::into_inner);
         let order = orders.iter().find(|order| order.key == key && order.until > now)?;
-        Some((order.what, order.until))
+        Some((order.what, Duration::from_nanos(order.until - now)))
     }
 
     /// Orders `what` for `key` until then, in place of what was ordered for it before.
-    pub(crate) fn set(&self, key: Key, what: Override, now: Moment, until: Moment) -> Result<(), Invalid> {
+    pub(crate) fn set(&self, key: Key, what: Override, now: u64, until: u64) -> Result<(), Invalid> {
         if let Override::Boost(0) = what {
             return Err(Invalid::new("boost", 0, "at least 1; block the key to give it nothing"));
         }
@@ -94,14 +96,6 @@ impl Overlay {
 }
 
 impl Override {
-    /// What `cost` counts under the order: a boost by three lets everything count a third, rounded up.
-    pub(crate) fn counted(self, cost: Cost) -> Cost {
-        match self {
-            Self::Block => cost,
-            Self::Boost(times) => cost.divided(times),
-        }
-    }
-
     /// What the counter's usage means to a key under the order.
     pub(crate) fn seen(self, usage: Usage) -> Usage {
         match self {

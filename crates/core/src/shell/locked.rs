@@ -116,6 +116,15 @@ impl<A: Algorithm + Clone> Written<A> {
         Self { serial: rule.serial, state: rule.rule.fresh(now) }
     }
 
+    pub(crate) const fn is_by(&self, rule: &Enrolled<A>) -> bool {
+        self.serial == rule.serial
+    }
+
+    /// The rule that wrote it.
+    pub(crate) fn rule(&self, rules: &Roster<A>) -> Option<A> {
+        rules.numbered(self.serial)
+    }
+
     /// The state as `rule` expresses it, whichever rule wrote it.
     pub(crate) fn under(&mut self, rule: &Enrolled<A>, rules: &Roster<A>, now: A::Time) -> &mut A::State {
         if self.serial != rule.serial {

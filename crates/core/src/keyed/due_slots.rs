@@ -1,33 +1,83 @@
-//! The groups of a table, and how threads find, charge and reuse their slots.
+//! One due number for each key, packed into a word a key.
+//!
+//! The table is an array of [groups](super::group) of seven slots. A key's hash names its **home** group
+//! and the tag by which it is known there. When home is full of active keys, the key settles in one of
+//! seven more groups, a stride of its own apart; home's header remembers how far to look (`reach`), so
+//! that nearly every decision touches one cache line.
+//!
+//! What happens to one key of 5 a second, burst 3, in a table with room:
+//!
+//! | now    | slot before  | what the thread does                                  | slot after   |
+//! |--------|--------------|-------------------------------------------------------|--------------|
+//! | 0 ms   | none         | takes its turn at home, swaps vacant → due 200 ms      | due 200 ms   |
+//! | 0 ms   | due 200 ms   | swaps → due 400 ms                                    | due 400 ms   |
+//! | 300 ms | due 400 ms   | swaps → due 500 ms                                    | due 500 ms   |
+//! | 600 ms | due 500 ms   | another newcomer finds it idle and swaps in itself     | somebody else's |
+//! | 700 ms | none         | decides from fresh, as it would have with its old slot | due 900 ms   |
+//!
+//! Reuse and update are both one compare-and-swap of the same word, so one of them fails and looks again.
+//! Only newcomers of one home take turns, because two threads must not settle the same key twice.
+//!
+//! Memory: 1.5 slots of 8 bytes a key and an eighth for headers, 13.8 bytes, allocated once.
 
 use std::time::Duration;
 
-use crate::keyed::group::{Group, SLOTS};
-use crate::keyed::key::{Key, MaxKeys};
-use crate::keyed::word::{Era, Slot, identity};
+use super::group::{Group, SLOTS};
+use super::key::{Key, MaxKeys};
+use super::table::{Counter, Counters, Table, shared};
+use super::word::{Era, Slot, identity};
+use crate::rate::DueRule;
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering};
-use crate::units::{Cost, Moment};
-use crate::verdict::{Reason, Refusal, Retry, Verdict};
+use crate::units::{Cost, Invalid, Moment};
+use crate::verdict::{Charge, Usage, Verdict};
 
 /// Groups in which a key may settle: its home and seven more. At two thirds full, a group has no free
 /// slot one time in ten, so all eight are taken once in 10^8 newcomers.
 const PROBES: u64 = 8;
 
+/// A bounded table of counters of the due family.
+///
+/// ```
+/// use tidegate_core::keyed::{DueTable, MaxKeys};
+/// use tidegate_core::rate::TokenBucket;
+/// use tidegate_core::{Cost, Moment, Quota};
+///
+/// let table = DueTable::new(MaxKeys::new(1_000)?, 0x5eed);
+/// let rule = table.enrol(&TokenBucket::new(Quota::per_second(Cost::of(2))?))?;
+/// let (alice, bob, now) = (table.key("alice"), table.key("bob"), Moment::ORIGIN);
+///
+/// assert!(table.decide(&rule, alice, now, Cost::of(2)).is_admit());
+/// assert!(!table.decide(&rule, alice, now, Cost::ONE).is_admit());
+/// assert!(table.decide(&rule, bob, now, Cost::ONE).is_admit());
+/// # Ok::<(), tidegate_core::Invalid>(())
+/// ```
+pub type DueTable = Table<DueSlots>;
+
+impl DueTable {
+    /// A table for `max_keys`, hashing with a seed that strangers do not know.
+    #[must_use]
+    pub fn new(max_keys: MaxKeys, seed: u64) -> Self {
+        Self::over(DueSlots::new(max_keys), seed)
+    }
+
+    /// Makes a rule known, so that it can be decided with.
+    ///
+    /// # Errors
+    /// When 16 rules are enrolled already.
+    pub fn enrol(&self, rule: &impl DueRule) -> Result<Enrolled<Packed>, Invalid> {
+        self.counters.rules.enrol(Packed(rule.packed()))
+    }
+}
+
+/// The counters of a [`DueTable`]: one word a key, in groups of a cache line.
 #[derive(Debug)]
-pub(super) struct Slots {
-    pub(super) rules: Roster<Packed>,
+pub struct DueSlots {
+    rules: Roster<Packed>,
     groups: Box<[Group]>,
     /// The first slot of this group is the counter that newcomers of a full table share.
     overflow: Group,
     overflowed: AtomicU64,
-}
-
-/// What a yes took from a slot.
-pub(super) struct Taken {
-    pub(super) due: u64,
-    pub(super) wait: Duration,
-    pub(super) is_overflow: bool,
 }
 
 /// A key's home and tag.
@@ -55,18 +105,12 @@ enum Arrival {
     Full,
 }
 
-impl Slots {
-    pub(super) fn new(max_keys: MaxKeys) -> Self {
-        let groups = max_keys.slots().div_ceil(SLOTS);
-        let groups = (0..groups).map(|_| Group::vacant()).collect();
-        let overflow = Group::vacant();
-        overflow.swap(0, Slot::VACANT, Slot::new(identity(1, 0), 0, 0));
-        Self { rules: Roster::new(), groups, overflow, overflowed: AtomicU64::new(0) }
-    }
+impl Counters for DueSlots {
+    type Rule = Enrolled<Packed>;
+    type Time = Moment;
 
-    /// Takes `cost` from the key's counter if it fits.
     #[inline]
-    pub(super) fn take(&self, rule: &Enrolled<Packed>, key: Key, now: Moment, cost: Cost) -> Verdict<Taken> {
+    fn take(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Charge> {
         let probe = self.probe(key);
         loop {
             let answer = match self.find(rule, probe, now) {
@@ -79,8 +123,84 @@ impl Slots {
         }
     }
 
+    fn peek(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Duration> {
+        let (ahead, now) = self.look(rule, key, now);
+        rule.rule.0.ask(now, ahead, cost).map(|(_, wait)| wait)
+    }
+
+    fn usage(&self, rule: &Self::Rule, key: Key, now: Moment) -> Usage {
+        let (ahead, now) = self.look(rule, key, now);
+        rule.rule.0.usage(now, ahead)
+    }
+
+    fn correct(&self, rule: &Self::Rule, key: Key, now: Moment, charge: &Charge, costs: (Cost, Cost)) {
+        let correction = self.rules.correction(rule, now, charge, costs);
+        let change = |ahead| rule.rule.0.corrected(ahead, correction);
+        while !self.update(rule, key, now, charge.is_overflow, change) {}
+    }
+
+    fn reset(&self, rule: &Self::Rule, key: Key, now: Moment) {
+        while let Some(spot) = self.find(rule, self.probe(key), now) {
+            if spot.group.swap(spot.index, spot.slot, Slot::VACANT) {
+                return;
+            }
+        }
+    }
+
+    fn retire(&self, rule: Self::Rule, heir: &Self::Rule, now: Moment) {
+        for group in self.groups.iter().chain([&self.overflow]) {
+            let now = group.keep_up(&self.rules, heir, now);
+            let granted = heir.rule.0.granted(now);
+            group.rewrite(|slot| {
+                if slot.stamp() != rule.stamp() {
+                    return slot;
+                }
+                slot.with_due(heir.stamp(), granted + self.ahead(heir, slot, now, granted))
+            });
+        }
+        self.rules.retire(rule.serial);
+    }
+
+    fn each(&self, now: Moment, show: &mut dyn FnMut(Counter)) {
+        for (place, group) in self.groups.iter().enumerate() {
+            let base = group.header().era().start();
+            for slot in (0..SLOTS).map(|index| group.slot(index)).filter(|slot| !slot.is_vacant()) {
+                let Some(Packed(writer)) = self.rules.stamped(slot.stamp()) else { continue };
+                let due = slot.due_since(writer.granted(base));
+                let ahead = writer.readable(due.saturating_sub(writer.granted(now)));
+                if ahead > 0 {
+                    let fingerprint = fingerprint(self.home_of(place, slot), slot.tag());
+                    show(Counter { fingerprint, usage: writer.usage(now, ahead) });
+                }
+            }
+        }
+    }
+
+    fn fingerprint(&self, key: Key) -> u64 {
+        let probe = self.probe(key);
+        fingerprint(probe.home, probe.tag)
+    }
+
+    fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.groups)
+    }
+}
+
+impl DueSlots {
+    fn new(max_keys: MaxKeys) -> Self {
+        let groups = max_keys.slots().div_ceil(SLOTS);
+        let groups = (0..groups).map(|_| Group::vacant()).collect();
+        let overflow = Group::vacant();
+        overflow.swap(0, Slot::VACANT, Slot::new(identity(1, 0), 0, 0));
+        Self { rules: Roster::new(), groups, overflow, overflowed: AtomicU64::new(0) }
+    }
+
     /// Changes how far a key is ahead; false when another thread was faster.
-    pub(super) fn update(
+    fn update(
         &self,
         rule: &Enrolled<Packed>,
         key: Key,
@@ -107,60 +227,15 @@ impl Slots {
     }
 
     /// How far ahead a key is, and the moment at which it is.
-    pub(super) fn look(&self, rule: &Enrolled<Packed>, key: Key, now: Moment) -> (u64, Moment) {
+    fn look(&self, rule: &Enrolled<Packed>, key: Key, now: Moment) -> (u64, Moment) {
         self.find(rule, self.probe(key), now).map_or((0, now), |spot| {
             (self.ahead(rule, spot.slot, spot.now, rule.rule.0.granted(spot.now)), spot.now)
         })
     }
 
-    /// Gives up the key's slot.
-    pub(super) fn vacate(&self, rule: &Enrolled<Packed>, key: Key, now: Moment) {
-        while let Some(spot) = self.find(rule, self.probe(key), now) {
-            if spot.group.swap(spot.index, spot.slot, Slot::VACANT) {
-                return;
-            }
-        }
-    }
-
-    /// Rewrites what was written under `rule` as `heir` expresses it.
-    pub(super) fn pass_on(&self, rule: &Enrolled<Packed>, heir: &Enrolled<Packed>, now: Moment) {
-        for group in self.groups.iter().chain([&self.overflow]) {
-            let now = group.keep_up(&self.rules, heir, now);
-            let granted = heir.rule.0.granted(now);
-            group.rewrite(|slot| {
-                if slot.stamp() != rule.stamp() {
-                    return slot;
-                }
-                slot.with_due(heir.stamp(), granted + self.ahead(heir, slot, now, granted))
-            });
-        }
-    }
-
-    /// Every occupied slot with its key's fingerprint and the moment its due time is read from.
-    pub(super) fn occupied(&self) -> impl Iterator<Item = (u64, Slot, Moment)> + '_ {
-        self.groups.iter().enumerate().flat_map(move |(place, group)| {
-            let base = group.header().era().start();
-            let slots = (0..SLOTS).map(|index| group.slot(index)).filter(|slot| !slot.is_vacant());
-            slots.map(move |slot| (fingerprint(self.home_of(place, slot), slot.tag()), slot, base))
-        })
-    }
-
-    pub(super) fn fingerprint(&self, key: Key) -> u64 {
-        let probe = self.probe(key);
-        fingerprint(probe.home, probe.tag)
-    }
-
-    pub(super) fn overflowed(&self) -> u64 {
-        self.overflowed.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.groups)
-    }
-
     /// Charges the counter at `spot`; nothing when another thread was faster.
     #[inline]
-    fn charge(&self, rule: &Enrolled<Packed>, spot: &Spot<'_>, cost: Cost) -> Option<Verdict<Taken>> {
+    fn charge(&self, rule: &Enrolled<Packed>, spot: &Spot<'_>, cost: Cost) -> Option<Verdict<Charge>> {
         let granted = rule.rule.0.granted(spot.now);
         let ahead = self.ahead(rule, spot.slot, spot.now, granted);
         match rule.rule.0.ask(spot.now, ahead, cost) {
@@ -168,7 +243,7 @@ impl Slots {
             Verdict::Admit((after, wait)) => {
                 let due = granted + after;
                 let is_ours = self.publish(rule, spot, spot.slot.with_due(rule.stamp(), due), after);
-                is_ours.then_some(Verdict::Admit(Taken { due, wait, is_overflow: false }))
+                is_ours.then(|| Verdict::Admit(charge_until(rule, cost, due, wait)))
             }
         }
     }
@@ -181,34 +256,27 @@ impl Slots {
         probe: Probe,
         now: Moment,
         cost: Cost,
-    ) -> Option<Verdict<Taken>> {
+    ) -> Option<Verdict<Charge>> {
         let (after, wait) = match rule.rule.0.ask(now, 0, cost) {
             Verdict::Refuse(refusal) => return Some(Verdict::Refuse(refusal)),
             Verdict::Admit(taken) => taken,
         };
         if after == 0 {
-            return Some(Verdict::Admit(Taken { due: 0, wait, is_overflow: false }));
+            return Some(Verdict::Admit(charge_until(rule, cost, 0, wait)));
         }
         match self.settle_in(rule, probe, now, after) {
-            Arrival::Settled(due) => Some(Verdict::Admit(Taken { due, wait, is_overflow: false })),
+            Arrival::Settled(due) => Some(Verdict::Admit(charge_until(rule, cost, due, wait))),
             Arrival::Known => None,
             Arrival::Full => Some(self.share(rule, now, cost)),
         }
     }
 
     /// Decides by the counter that newcomers of a full table share.
-    fn share(&self, rule: &Enrolled<Packed>, now: Moment, cost: Cost) -> Verdict<Taken> {
+    fn share(&self, rule: &Enrolled<Packed>, now: Moment, cost: Cost) -> Verdict<Charge> {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
         loop {
-            match self.charge(rule, &self.shared_spot(rule, now), cost) {
-                None => {}
-                Some(Verdict::Admit(taken)) => return Verdict::Admit(Taken { is_overflow: true, ..taken }),
-                Some(Verdict::Refuse(Refusal { reason, retry: Retry::Never })) => {
-                    return Verdict::refuse(reason, Retry::Never);
-                }
-                Some(Verdict::Refuse(Refusal { retry: Retry::After(wait), .. })) => {
-                    return Verdict::refuse(Reason::OverflowSpent, Retry::After(wait));
-                }
+            if let Some(verdict) = self.charge(rule, &self.shared_spot(rule, now), cost) {
+                return shared(verdict);
             }
         }
     }
@@ -328,4 +396,8 @@ impl Slots {
 
 const fn fingerprint(home: usize, tag: u32) -> u64 {
     ((home as u64) << 25) | tag as u64
+}
+
+fn charge_until(rule: &Enrolled<Packed>, cost: Cost, due: u64, wait: Duration) -> Charge {
+    Charge::new(cost, due).with_wait(wait).made_under(rule.serial)
 }
