@@ -1,0 +1,28 @@
+//! The clock alone, to know how much of a decision is only reading it.
+
+use crate::contender::{Contender, Slice, Start, timed};
+
+/// The clock of governor as shipped, read the way governor reads it. Ours is told this reading too.
+#[derive(Default)]
+pub(crate) struct Quanta(quanta::Clock);
+
+impl Quanta {
+    /// Nanoseconds since the clock's own origin.
+    pub(crate) fn nanos(&self) -> u64 {
+        self.0.delta_as_nanos(0, self.0.raw())
+    }
+}
+
+impl Contender for Quanta {
+    fn name(&self) -> &'static str {
+        "clock alone"
+    }
+
+    fn decides(&self) -> bool {
+        false
+    }
+
+    fn shared(&self, ids: &[u64], start: &Start) -> Slice {
+        timed(ids, start, |&id| self.nanos() > id)
+    }
+}

@@ -1,0 +1,33 @@
+//! Medians and quartiles: what is left of many noisy rounds.
+
+/// A series of rounds in three numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) lower: f64,
+    pub(crate) median: f64,
+    pub(crate) upper: f64,
+}
+
+impl Figure {
+    /// The quartiles of `rounds`, the nearest round each; nothing is interpolated.
+    pub(crate) fn of(rounds: impl IntoIterator<Item = f64>) -> Self {
+        let mut rounds: Vec<f64> = rounds.into_iter().collect();
+        rounds.sort_by(f64::total_cmp);
+        let at = |quarter: usize| {
+            let last = rounds.len().saturating_sub(1);
+            rounds.get((last * quarter + 2) / 4).copied().unwrap_or(f64::NAN)
+        };
+        Self { lower: at(1), median: at(2), upper: at(3) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_outlier_does_not_move_the_figure() {
+        let figure = Figure::of([5.0, 1.0, 2.0, 900.0, 3.0]);
+        assert_eq!(figure, Figure { lower: 2.0, median: 3.0, upper: 5.0 });
+    }
+}

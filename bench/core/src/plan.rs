@@ -1,0 +1,169 @@
+//! What is measured, in which order, and what it must come to.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::time::Instant;
+
+use core_affinity::CoreId;
+
+use crate::allocations::{self, Counted};
+use crate::contender::Mode;
+use crate::contenders::{self, ours};
+use crate::memory::{self, Held};
+use crate::rounds::{Course, Rounds};
+use crate::stream::{Spread, Stream};
+use crate::verdict::{Bar, Bound};
+
+/// How long and over what to run.
+pub(crate) struct Plan {
+    pub(crate) is_quick: bool,
+    keys: &'static [usize],
+    spreads: &'static [Spread],
+    modes: &'static [Mode],
+    /// Odd, so that the median is a round that happened.
+    rounds: usize,
+    /// Decisions in a slice of a fast contender: at 100 ns each, 40 ms.
+    slice: usize,
+}
+
+/// One row of the keyed comparison.
+pub(crate) struct Keyed {
+    pub(crate) mode: Mode,
+    pub(crate) keys: usize,
+    pub(crate) spread: Spread,
+    pub(crate) threads: usize,
+    pub(crate) rounds: Rounds,
+}
+
+/// One row of the comparison without keys.
+pub(crate) struct Unkeyed {
+    pub(crate) mode: Mode,
+    pub(crate) threads: usize,
+    pub(crate) rounds: Rounds,
+}
+
+/// Everything a run found out.
+pub(crate) struct Measured {
+    pub(crate) keyed: Vec<Keyed>,
+    pub(crate) unkeyed: Vec<Unkeyed>,
+    pub(crate) held: Vec<Held>,
+    pub(crate) allocations: Vec<Counted>,
+    pub(crate) rounds: usize,
+}
+
+impl Plan {
+    pub(crate) fn full() -> Self {
+        Self {
+            is_quick: false,
+            keys: &[1, 10_000, memory::MILLION],
+            spreads: &[Spread::Uniform, Spread::Zipf],
+            modes: &[Mode::Admitting, Mode::Refusing],
+            rounds: 25,
+            slice: 400_000,
+        }
+    }
+
+    pub(crate) fn quick() -> Self {
+        Self {
+            is_quick: true,
+            keys: &[10_000, memory::MILLION],
+            spreads: &[Spread::Uniform],
+            modes: &[Mode::Admitting],
+            rounds: 5,
+            slice: 200_000,
+        }
+    }
+
+    pub(crate) fn measure(&self) -> Result<Measured, Box<dyn Error>> {
+        let cores = core_affinity::get_core_ids().ok_or("cannot read which cores we may use")?;
+        let cores = cores.get(..2).ok_or("the comparison needs two cores")?;
+        let began = Instant::now();
+        let say = |what: &str| writeln!(io::stderr(), "{:>4} s  {what}", began.elapsed().as_secs());
+
+        say("allocations")?;
+        let allocations = allocations::count()?;
+        say("decisions without keys")?;
+        let unkeyed = self.unkeyed(cores)?;
+        let mut keyed = Vec::new();
+        for &keys in self.keys {
+            for &mode in self.modes {
+                say(&format!("decisions over {keys} keys, {}", mode.name()))?;
+                keyed.extend(self.keyed(keys, mode, cores)?);
+            }
+        }
+        say("bytes a key")?;
+        let held = memory::measure(self.is_quick)?;
+        say("done")?;
+        Ok(Measured { keyed, unkeyed, held, allocations, rounds: self.rounds })
+    }
+
+    fn unkeyed(&self, cores: &[CoreId]) -> Result<Vec<Unkeyed>, Box<dyn Error>> {
+        let stream = Stream::new(Spread::Uniform, 1, self.slice);
+        let mut rows = Vec::new();
+        for &mode in self.modes {
+            let mut contenders = contenders::unkeyed(mode)?;
+            for threads in 1..=cores.len() {
+                let course = Course { stream: &stream, mode, cores: &cores[..threads], rounds: self.rounds };
+                rows.push(Unkeyed { mode, threads, rounds: Rounds::run(&mut contenders, &course)? });
+            }
+        }
+        Ok(rows)
+    }
+
+    /// All rows of one number of keys; the contenders are filled once for them.
+    fn keyed(&self, keys: usize, mode: Mode, cores: &[CoreId]) -> Result<Vec<Keyed>, Box<dyn Error>> {
+        let mut contenders = contenders::keyed(keys, mode)?;
+        let mut rows = Vec::new();
+        // A single key can be spread in one way only.
+        let spreads = if keys == 1 { &self.spreads[..1] } else { self.spreads };
+        for &spread in spreads {
+            let stream = Stream::new(spread, keys, self.slice);
+            for threads in 1..=cores.len() {
+                let course = Course { stream: &stream, mode, cores: &cores[..threads], rounds: self.rounds };
+                let rounds = Rounds::run(&mut contenders, &course)?;
+                rows.push(Keyed { mode, keys, spread, threads, rounds });
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl Measured {
+    pub(crate) fn allocates_nothing(&self) -> bool {
+        self.allocations.iter().all(|counted| counted.allocations == 0)
+    }
+
+    /// The bars this run can be held to.
+    pub(crate) fn bars(&self) -> Vec<Bar> {
+        let mut bars = Vec::new();
+        let million = |row: &&Keyed| row.keys == memory::MILLION && row.spread == Spread::Uniform;
+        for row in self.keyed.iter().filter(million) {
+            for (peer, bound) in [("governor as shipped", 2.5), ("governor, our hasher", 1.3)] {
+                let threads = if row.threads == 1 { "1 thread" } else { "2 threads" };
+                bars.push(Bar {
+                    promise: format!("1 M keys, uniform, {threads}, {}: {peer} takes", row.mode.name()),
+                    measured: row.rounds.ratio(peer, ours::NAME).median,
+                    unit: "×",
+                    bound: Bound::AtLeast(bound),
+                });
+            }
+        }
+        for held in self.held.iter().filter(|held| held.name == ours::NAME && held.keys == memory::MILLION) {
+            bars.push(Bar {
+                promise: "1 M keys: memory a key".to_owned(),
+                measured: held.bytes_per_key,
+                unit: " B",
+                bound: Bound::AtMost(20.0),
+            });
+        }
+        for row in self.unkeyed.iter().filter(|row| row.threads == 1) {
+            bars.push(Bar {
+                promise: format!("not keyed, 1 thread, {}: beyond the clock", row.mode.name()),
+                measured: row.rounds.beyond(ours::UNKEYED, "clock alone").median,
+                unit: " ns",
+                bound: Bound::AtMost(15.0),
+            });
+        }
+        bars
+    }
+}

@@ -1,0 +1,153 @@
+//! The tables, in Markdown.
+
+use crate::contender::Mode;
+use crate::contenders::ours;
+use crate::figures::Figure;
+use crate::plan::{Keyed, Measured};
+
+const PEERS: [&str; 5] = [
+    "governor as shipped",
+    "governor, our hasher",
+    "throttlecrab",
+    "limitador",
+    "pingora-limits (estimates)",
+];
+
+/// Everything a run found out, as `RESULTS.md` keeps it.
+pub(crate) fn render(measured: &Measured) -> String {
+    let mut text = String::new();
+    for mode in [Mode::Admitting, Mode::Refusing] {
+        let rows: Vec<&Keyed> = measured.keyed.iter().filter(|row| row.mode == mode).collect();
+        if !rows.is_empty() {
+            keyed(&mut text, mode, &rows, measured.rounds);
+        }
+    }
+    clock(&mut text, measured);
+    unkeyed(&mut text, measured);
+    held(&mut text, measured);
+    allocations(&mut text, measured);
+    bars(&mut text, measured);
+    text
+}
+
+fn keyed(text: &mut String, mode: Mode, rows: &[&Keyed], rounds: usize) {
+    line(text, &format!("### Keyed decisions, {}\n", mode.name()));
+    line(
+        text,
+        &format!(
+            "Nanoseconds per decision as one thread sees them, its clock included; median of {rounds} interleaved rounds. \
+             In brackets how many times as long as ours of the same round: median, and the quartiles.\n"
+        ),
+    );
+    let names = PEERS.join(" | ");
+    line(text, &format!("| keys | spread | threads | {} | {names} |", ours::NAME));
+    line(text, &format!("|---:|---|---:|---:|{}", "---:|".repeat(PEERS.len())));
+    for row in rows {
+        let peers: String = PEERS.iter().map(|peer| format!(" {} |", beside(row, peer))).collect();
+        let (keys, ours) = (grouped(row.keys), row.rounds.nanos(ours::NAME).median);
+        let spread = if row.keys == 1 { "one key" } else { row.spread.name() };
+        line(text, &format!("| {keys} | {spread} | {} | {ours:.0} |{peers}", row.threads));
+    }
+    line(text, "");
+}
+
+fn beside(row: &Keyed, peer: &str) -> String {
+    let (nanos, ratio) = (row.rounds.nanos(peer).median, row.rounds.ratio(peer, ours::NAME));
+    format!("{nanos:.0} ({})", spanned(ratio, "×"))
+}
+
+fn clock(text: &mut String, measured: &Measured) {
+    line(text, "### Ours with and without the clock, ns per decision\n");
+    line(text, "| mode | keys | spread | threads | reading the clock | told the moment | clock alone |");
+    line(text, "|---|---:|---|---:|---:|---:|---:|");
+    for row in &measured.keyed {
+        let nanos = |name| row.rounds.nanos(name).median;
+        let (read, told, alone) = (nanos(ours::NAME), nanos(ours::TOLD), nanos("clock alone"));
+        let (mode, keys, spread) = (row.mode.name(), grouped(row.keys), row.spread.name());
+        line(
+            text,
+            &format!("| {mode} | {keys} | {spread} | {} | {read:.1} | {told:.1} | {alone:.1} |", row.threads),
+        );
+    }
+    line(text, "");
+}
+
+fn unkeyed(text: &mut String, measured: &Measured) {
+    line(text, "### Decisions without keys, ns beyond the clock\n");
+    line(text, &format!("| mode | threads | {} | governor direct | clock alone |", ours::UNKEYED));
+    line(text, "|---|---:|---:|---:|---:|");
+    for row in &measured.unkeyed {
+        let beyond = |name| spanned(row.rounds.beyond(name, "clock alone"), "");
+        let alone = row.rounds.nanos("clock alone").median;
+        let (ours, theirs) = (beyond(ours::UNKEYED), beyond("governor direct"));
+        line(text, &format!("| {} | {} | {ours} | {theirs} | {alone:.1} |", row.mode.name(), row.threads));
+    }
+    line(text, "");
+}
+
+fn held(text: &mut String, measured: &Measured) {
+    line(text, "### Bytes a key\n");
+    line(text, "| contender | keys | bytes a key |");
+    line(text, "|---|---:|---:|");
+    for held in &measured.held {
+        line(text, &format!("| {} | {} | {:.1} |", held.name, grouped(held.keys), held.bytes_per_key));
+    }
+    line(text, "");
+}
+
+fn allocations(text: &mut String, measured: &Measured) {
+    line(text, "### Allocations of ours\n");
+    line(text, "| kind of decision | decisions | allocations |");
+    line(text, "|---|---:|---:|");
+    for counted in &measured.allocations {
+        let decisions = grouped(counted.decisions);
+        line(text, &format!("| {} | {decisions} | {} |", counted.kind, counted.allocations));
+    }
+    line(text, "");
+}
+
+fn bars(text: &mut String, measured: &Measured) {
+    line(text, "### Bars\n");
+    line(text, "| promise | bar | measured | verdict |");
+    line(text, "|---|---:|---:|---|");
+    for bar in measured.bars() {
+        line(text, &bar.row());
+    }
+    let verdict = if measured.allocates_nothing() { "met" } else { "**missed**" };
+    let sum: u64 = measured.allocations.iter().map(|counted| counted.allocations).sum();
+    line(text, &format!("| no decision allocates | 0 | {sum} | {verdict} |"));
+}
+
+fn spanned(figure: Figure, unit: &str) -> String {
+    let Figure { lower, median, upper } = figure;
+    format!("{median:.2}{unit}, {lower:.2}–{upper:.2}")
+}
+
+/// `1000000` as `1 000 000`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+fn line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let grouped: Vec<String> = [1, 999, 1_000, 1_000_000].into_iter().map(grouped).collect();
+        assert_eq!(grouped, ["1", "999", "1 000", "1 000 000"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Rounds: every contender runs a slice in turn, so that what disturbs the machine disturbs all.
+//!
+//! The simplest comparison runs one contender to its end and then the next. On a shared machine the
+//! second may simply have met a busier minute. Here a round takes well under a second, each contender's
+//! time is divided by ours *of the same round*, and the median of those ratios is what counts. Who begins
+//! changes from round to round, since whoever follows a large table finds a cold cache.
+
+use std::error::Error;
+use std::thread;
+
+use core_affinity::CoreId;
+
+use crate::contender::{Contender, Mode, Slice, Start};
+use crate::figures::Figure;
+use crate::stream::Stream;
+
+/// Every contender's nanoseconds per decision, round by round.
+pub(crate) struct Rounds {
+    contenders: Vec<(&'static str, Vec<f64>)>,
+}
+
+/// Where and how long to run.
+pub(crate) struct Course<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) mode: Mode,
+    /// One thread for each.
+    pub(crate) cores: &'a [CoreId],
+    pub(crate) rounds: usize,
+}
+
+impl Rounds {
+    /// Runs all contenders over the course, interleaved, after one round that does not count.
+    pub(crate) fn run(
+        contenders: &mut [Box<dyn Contender>],
+        course: &Course<'_>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let mut times: Vec<(&'static str, Vec<f64>)> =
+            contenders.iter().map(|contender| (contender.name(), Vec::new())).collect();
+        for round in 0..=course.rounds {
+            for turn in 0..contenders.len() {
+                let at = (turn + round) % contenders.len();
+                let nanos = turn_of(contenders[at].as_mut(), course, round)?;
+                if round > 0 {
+                    times[at].1.push(nanos);
+                }
+            }
+        }
+        Ok(Self { contenders: times })
+    }
+
+    /// Nanoseconds per decision of the contender with this name.
+    pub(crate) fn nanos(&self, name: &str) -> Figure {
+        Figure::of(self.of(name).iter().copied())
+    }
+
+    /// How many times longer `name` took than `base`, round by round.
+    pub(crate) fn ratio(&self, name: &str, base: &str) -> Figure {
+        Figure::of(self.of(name).iter().zip(self.of(base)).map(|(time, base)| time / base))
+    }
+
+    /// How much longer `name` took than `base`, round by round.
+    pub(crate) fn beyond(&self, name: &str, base: &str) -> Figure {
+        Figure::of(self.of(name).iter().zip(self.of(base)).map(|(time, base)| time - base))
+    }
+
+    fn of(&self, name: &str) -> &[f64] {
+        let found = self.contenders.iter().find(|(contender, _)| *contender == name);
+        found.map_or(&[], |(_, times)| times)
+    }
+}
+
+/// Lets one contender run its slice and returns nanoseconds per decision, as one thread saw it.
+fn turn_of(contender: &mut dyn Contender, course: &Course<'_>, round: usize) -> Result<f64, Box<dyn Error>> {
+    let threads = course.cores.len();
+    let start = Start::of(threads);
+    let most = contender.most_decisions();
+    let ids = |thread: usize| {
+        let slice = course.stream.slice(round * threads + thread);
+        &slice[..most.min(slice.len())]
+    };
+    let slices: Vec<Slice> = if let [core] = course.cores {
+        core_affinity::set_for_current(*core);
+        vec![contender.alone(ids(0), &start)]
+    } else {
+        together(contender, course.cores, &start, &ids)?
+    };
+    let decisions = ids(0).len();
+    for slice in &slices {
+        if contender.decides() && slice.admitted != course.mode.admitted_of(decisions) {
+            let (name, mode, admitted) = (contender.name(), course.mode.name(), slice.admitted);
+            return Err(format!("{name} while {mode} said yes to {admitted} of {decisions}").into());
+        }
+    }
+    let slowest = slices.iter().map(|slice| slice.elapsed).max().unwrap_or_default();
+    Ok(slowest.as_secs_f64() * 1e9 / decisions as f64)
+}
+
+/// One pinned thread for each core, all beginning at the same moment.
+fn together<'a>(
+    contender: &dyn Contender,
+    cores: &[CoreId],
+    start: &Start,
+    ids: &(impl Fn(usize) -> &'a [u64] + Sync),
+) -> Result<Vec<Slice>, Box<dyn Error>> {
+    thread::scope(|scope| {
+        let running: Vec<_> = cores
+            .iter()
+            .enumerate()
+            .map(|(thread, core)| {
+                scope.spawn(move || {
+                    core_affinity::set_for_current(*core);
+                    contender.shared(ids(thread), start)
+                })
+            })
+            .collect();
+        let slices = running.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked".into()));
+        slices.collect()
+    })
+}
