@@ -6,6 +6,7 @@
 
 mod compared;
 mod greedy;
+mod heaviest;
 mod many_keys;
 mod measured;
 mod settling;
@@ -39,6 +40,7 @@ pub fn write(page: &mut dyn Write) -> Result<(), Problem> {
     settling::write(page)?;
     together::write(page)?;
     many_keys::write(page)?;
+    heaviest::write(page)?;
     Ok(())
 }
 
@@ -58,4 +60,11 @@ fn heading(page: &mut dyn Write, what: &str, rule: &str) -> io::Result<()> {
 /// The moment this long after the demonstration began.
 fn at(elapsed: Duration) -> Moment {
     Moment::ORIGIN.plus(elapsed)
+}
+
+/// A number that looks random and is the same in every run (the finish of SplitMix64).
+fn scatter(number: u64) -> u32 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (mixed >> 33) as u32
 }

@@ -7,7 +7,7 @@ use tidegate_core::keyed::{DueTable, MaxKeys};
 use tidegate_core::rate::TokenBucket;
 use tidegate_core::{Cost, Moment, Quota};
 
-use super::{Problem, SEED, at, heading};
+use super::{Problem, SEED, at, heading, scatter};
 
 /// Callers and what they send in a second.
 const CALLERS: [(&str, u32); 4] = [("alice", 2), ("bob", 5), ("carol", 9), ("mallory", 400)];
@@ -51,11 +51,4 @@ fn arrivals() -> Vec<(Moment, usize)> {
     let mut arrivals: Vec<_> = CALLERS.into_iter().enumerate().flat_map(of).collect();
     arrivals.sort_unstable();
     arrivals
-}
-
-/// A number that looks random and is the same in every run (the finish of SplitMix64).
-fn scatter(number: u64) -> u32 {
-    let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (mixed >> 33) as u32
 }
