@@ -30,7 +30,7 @@ use std::time::Duration;
 pub use calendar::{Calendar, Period, UtcOffset};
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
-pub(crate) use schedule::Correction;
+pub(crate) use schedule::{Correction, Reading};
 pub use schedule::{Due, DueRule, Schedule};
 pub use sliding_log::{Log, SlidingLog};
 pub use sliding_window::{BucketCounts, SlidingWindow};

@@ -118,8 +118,7 @@ pub struct Charge {
     pub(crate) serial: u32,
     /// How many times its quota the key had: what counted was the cost divided by that.
     boost: u32,
-    /// Whether it was taken from what the newcomers of a full table share.
-    pub(crate) is_overflow: bool,
+    is_overflow: bool,
 }
 
 impl Charge {
@@ -160,6 +159,12 @@ impl Charge {
     #[must_use]
     pub const fn wait(&self) -> Duration {
         self.wait
+    }
+
+    /// Whether it was taken from what the newcomers of a full table share.
+    #[must_use]
+    pub const fn is_overflow(&self) -> bool {
+        self.is_overflow
     }
 
     /// Whether the charge has been settled or refunded.

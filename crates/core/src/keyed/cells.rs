@@ -106,7 +106,7 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
     }
 
     fn correct(&self, rule: &Enrolled<A>, key: Key, now: A::Time, charge: &Charge, costs: (Cost, Cost)) {
-        let cell = if charge.is_overflow { None } else { self.cell_of(rule, key, now) };
+        let cell = if charge.is_overflow() { None } else { self.cell_of(rule, key, now) };
         let mut cell = cell.unwrap_or_else(|| lock(&self.overflow));
         self.step(rule, &mut cell, now, |rule, state| rule.correct(state, now, charge, costs.0, costs.1));
     }
@@ -153,7 +153,7 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
 
 impl<A: Algorithm + Clone> Cells<A> {
     fn new(max_keys: MaxKeys) -> Self {
-        let slots = max_keys.slots().next_multiple_of(GROUP);
+        let slots = max_keys.groups(GROUP) * GROUP;
         Self {
             rules: Roster::new(),
             keys: (0..slots).map(|_| AtomicU64::new(0)).collect(),
@@ -167,7 +167,7 @@ impl<A: Algorithm + Clone> Cells<A> {
     /// The places where a key may be, its home first.
     fn places(&self, key: Key) -> impl Iterator<Item = usize> {
         let groups = self.keys.len() / GROUP;
-        let (home, stride) = (key.place(groups), 1 + key.tag() as usize % groups);
+        let (home, stride) = (key.place(groups), Key::stride(key.tag(), groups));
         (0..PROBES * GROUP).map(move |place| (home + place / GROUP * stride) % groups * GROUP + place % GROUP)
     }
 

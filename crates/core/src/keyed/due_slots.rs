@@ -26,7 +26,7 @@ use super::group::{Group, SLOTS};
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table, shared};
 use super::word::{Era, Slot, identity};
-use crate::rate::DueRule;
+use crate::rate::{DueRule, Reading};
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering};
 use crate::units::{Cost, Invalid, Moment};
@@ -87,7 +87,8 @@ struct Probe {
     tag: u32,
 }
 
-/// A slot as it was found, and the moment to decide with there.
+/// A slot as it was found, and the time to decide with there: the asker's, or the start of the era that
+/// somebody has already seen.
 struct Spot<'a> {
     group: &'a Group,
     index: usize,
@@ -114,7 +115,7 @@ impl Counters for DueSlots {
         let probe = self.probe(key);
         loop {
             let answer = match self.find(rule, probe, now) {
-                Some(spot) => self.charge(rule, &spot, cost),
+                Some(spot) => self.charge(rule, &spot, now, cost),
                 None => self.arrive(rule, probe, now, cost),
             };
             if let Some(verdict) = answer {
@@ -124,19 +125,19 @@ impl Counters for DueSlots {
     }
 
     fn peek(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Duration> {
-        let (ahead, now) = self.look(rule, key, now);
-        rule.rule.0.ask(now, ahead, cost).map(|(_, wait)| wait)
+        let (ahead, reading) = self.look(rule, key, now);
+        rule.rule.0.ask(reading, ahead, cost).map(|(_, wait)| wait)
     }
 
     fn usage(&self, rule: &Self::Rule, key: Key, now: Moment) -> Usage {
-        let (ahead, now) = self.look(rule, key, now);
-        rule.rule.0.usage(now, ahead)
+        let (ahead, reading) = self.look(rule, key, now);
+        rule.rule.0.usage(reading, ahead)
     }
 
     fn correct(&self, rule: &Self::Rule, key: Key, now: Moment, charge: &Charge, costs: (Cost, Cost)) {
         let correction = self.rules.correction(rule, now, charge, costs);
         let change = |ahead| rule.rule.0.corrected(ahead, correction);
-        while !self.update(rule, key, now, charge.is_overflow, change) {}
+        while !self.update(rule, key, now, charge.is_overflow(), change) {}
     }
 
     fn reset(&self, rule: &Self::Rule, key: Key, now: Moment) {
@@ -170,7 +171,7 @@ impl Counters for DueSlots {
                 let ahead = writer.readable(due.saturating_sub(writer.granted(now)));
                 if ahead > 0 {
                     let fingerprint = fingerprint(self.home_of(place, slot), slot.tag());
-                    show(Counter { fingerprint, usage: writer.usage(now, ahead) });
+                    show(Counter { fingerprint, usage: writer.usage(writer.read(now), ahead) });
                 }
             }
         }
@@ -192,8 +193,7 @@ impl Counters for DueSlots {
 
 impl DueSlots {
     fn new(max_keys: MaxKeys) -> Self {
-        let groups = max_keys.slots().div_ceil(SLOTS);
-        let groups = (0..groups).map(|_| Group::vacant()).collect();
+        let groups = (0..max_keys.groups(SLOTS)).map(|_| Group::vacant()).collect();
         let overflow = Group::vacant();
         overflow.swap(0, Slot::VACANT, Slot::new(identity(1, 0), 0, 0));
         Self { rules: Roster::new(), groups, overflow, overflowed: AtomicU64::new(0) }
@@ -226,19 +226,30 @@ impl DueSlots {
         }
     }
 
-    /// How far ahead a key is, and the moment at which it is.
-    fn look(&self, rule: &Enrolled<Packed>, key: Key, now: Moment) -> (u64, Moment) {
-        self.find(rule, self.probe(key), now).map_or((0, now), |spot| {
-            (self.ahead(rule, spot.slot, spot.now, rule.rule.0.granted(spot.now)), spot.now)
-        })
+    /// How far ahead a key is, and by which reading.
+    fn look(&self, rule: &Enrolled<Packed>, key: Key, now: Moment) -> (u64, Reading) {
+        let schedule = &rule.rule.0;
+        self.find(rule, self.probe(key), now).map_or_else(
+            || (0, schedule.read(now)),
+            |spot| {
+                let granted = schedule.granted(spot.now);
+                (self.ahead(rule, spot.slot, spot.now, granted), Reading { now, granted })
+            },
+        )
     }
 
     /// Charges the counter at `spot`; nothing when another thread was faster.
     #[inline]
-    fn charge(&self, rule: &Enrolled<Packed>, spot: &Spot<'_>, cost: Cost) -> Option<Verdict<Charge>> {
+    fn charge(
+        &self,
+        rule: &Enrolled<Packed>,
+        spot: &Spot<'_>,
+        now: Moment,
+        cost: Cost,
+    ) -> Option<Verdict<Charge>> {
         let granted = rule.rule.0.granted(spot.now);
         let ahead = self.ahead(rule, spot.slot, spot.now, granted);
-        match rule.rule.0.ask(spot.now, ahead, cost) {
+        match rule.rule.0.ask(Reading { now, granted }, ahead, cost) {
             Verdict::Refuse(refusal) => Some(Verdict::Refuse(refusal)),
             Verdict::Admit((after, wait)) => {
                 let due = granted + after;
@@ -257,7 +268,7 @@ impl DueSlots {
         now: Moment,
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
-        let (after, wait) = match rule.rule.0.ask(now, 0, cost) {
+        let (after, wait) = match rule.rule.0.ask(rule.rule.0.read(now), 0, cost) {
             Verdict::Refuse(refusal) => return Some(Verdict::Refuse(refusal)),
             Verdict::Admit(taken) => taken,
         };
@@ -275,7 +286,7 @@ impl DueSlots {
     fn share(&self, rule: &Enrolled<Packed>, now: Moment, cost: Cost) -> Verdict<Charge> {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
         loop {
-            if let Some(verdict) = self.charge(rule, &self.shared_spot(rule, now), cost) {
+            if let Some(verdict) = self.charge(rule, &self.shared_spot(rule, now), now, cost) {
                 return shared(verdict);
             }
         }
@@ -379,12 +390,11 @@ impl DueSlots {
         &self.groups[(probe.home + self.away(probe.tag, distance)) % self.groups.len()]
     }
 
-    /// How far from home a key's next groups lie: a stride of the key's own, so that neighbours at home
-    /// part ways.
+    /// How far from home a key's next groups lie.
     #[expect(clippy::cast_possible_truncation, reason = "distances are below eight")]
     fn away(&self, tag: u32, distance: u64) -> usize {
-        let stride = 1 + tag as usize % self.groups.len();
-        distance as usize * stride % self.groups.len()
+        let count = self.groups.len();
+        distance as usize * Key::stride(tag, count) % count
     }
 
     /// The home of the key in a slot: the way from home walked backwards.

@@ -28,6 +28,12 @@ impl Key {
     pub(crate) fn place(self, count: usize) -> usize {
         ((u128::from(self.0) * count as u128) >> 64) as usize
     }
+
+    /// How many of `groups` the key's places lie apart: its own stride, so that neighbours at home part
+    /// ways.
+    pub(crate) const fn stride(tag: u32, groups: usize) -> usize {
+        if groups < 2 { 1 } else { 1 + tag as usize % (groups - 1) }
+    }
 }
 
 /// Makes keys, with a seed that strangers do not know.
@@ -78,8 +84,15 @@ impl MaxKeys {
         }
     }
 
-    /// Slots to allocate: half as many again, since the last free slots of a table are hard to find.
-    pub(crate) const fn slots(self) -> usize {
-        self.0 + self.0.div_ceil(2)
+    /// Groups to allocate: slots for half as many keys again, since the last free slots are hard to find;
+    /// and a prime number of groups, so that any stride leads through all of them.
+    pub(crate) fn groups(self, slots_each: usize) -> usize {
+        let slots = self.0 + self.0.div_ceil(2);
+        (slots.div_ceil(slots_each)..).find(|&count| is_prime(count)).unwrap_or(slots)
     }
+}
+
+/// One counts as prime here: a single group is all of them.
+fn is_prime(number: usize) -> bool {
+    (2..).take_while(|factor| factor * factor <= number).all(|factor| !number.is_multiple_of(factor))
 }

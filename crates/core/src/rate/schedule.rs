@@ -84,6 +84,14 @@ impl Terms {
     }
 }
 
+/// A quota's clock at one moment: when it was asked, and how much it had granted. A table that knows of
+/// a later time may say that more was granted than the asker's own clock would.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) now: Moment,
+    pub(crate) granted: u64,
+}
+
 /// What settling a charge changes, in grains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Correction {
@@ -156,6 +164,12 @@ impl Schedule {
         self.free
     }
 
+    /// The clock at `now`.
+    #[inline]
+    pub(crate) fn read(&self, now: Moment) -> Reading {
+        Reading { now, granted: self.granted(now) }
+    }
+
     /// How far `due` lies ahead of `granted`.
     #[inline]
     pub(crate) const fn ahead(&self, due: u64, granted: u64) -> u64 {
@@ -165,17 +179,24 @@ impl Schedule {
     /// What is too far ahead to be true reads as "just spent".
     #[inline]
     pub(crate) const fn readable(&self, ahead: u64) -> u64 {
-        if ahead > self.most_ahead() { self.extent } else { ahead }
+        if self.is_readable(ahead) { ahead } else { self.extent }
+    }
+
+    /// Whether a key can really be so far ahead. If not, the clock was set back, and whoever keeps the
+    /// state must write down what it reads as, or the key would stay "just spent" until the old time.
+    #[inline]
+    pub(crate) const fn is_readable(&self, ahead: u64) -> bool {
+        ahead <= self.most_ahead()
     }
 
     /// Asks for `cost` of a key that is `ahead`. A yes says how far ahead the key is then, and the wait.
     #[inline]
-    pub(crate) fn ask(&self, now: Moment, ahead: u64, cost: Cost) -> Verdict<(u64, Duration)> {
+    pub(crate) fn ask(&self, reading: Reading, ahead: u64, cost: Cost) -> Verdict<(u64, Duration)> {
         let grains = self.pace.grains(cost);
         match self.step(ahead, grains) {
             Step::Fits(0) => Verdict::Admit((ahead + grains, Duration::ZERO)),
-            Step::Fits(wait) => Verdict::Admit((ahead + grains, self.until(now, wait))),
-            Step::Excess(excess) => Verdict::refuse(self.reason, Retry::After(self.until(now, excess))),
+            Step::Fits(wait) => Verdict::Admit((ahead + grains, self.until(reading, wait))),
+            Step::Excess(excess) => Verdict::refuse(self.reason, Retry::After(self.until(reading, excess))),
             Step::Never => Verdict::Refuse(Refusal { reason: Reason::CostAboveBurst, retry: Retry::Never }),
         }
     }
@@ -227,14 +248,14 @@ impl Schedule {
     }
 
     /// How much a key that is `ahead` has used.
-    pub(crate) fn usage(&self, now: Moment, ahead: u64) -> Usage {
+    pub(crate) fn usage(&self, reading: Reading, ahead: u64) -> Usage {
         let (limit, used) = (self.terms.room, self.pace.cost(ahead));
-        Usage { limit, used, remaining: limit.minus(used), reset: self.until(now, ahead) }
+        Usage { limit, used, remaining: limit.minus(used), reset: self.until(reading, ahead) }
     }
 
     /// How long until the clock has granted this many more grains.
-    fn until(&self, now: Moment, grains: u64) -> Duration {
-        self.pace.until(now, self.granted(now).saturating_add(grains))
+    fn until(&self, reading: Reading, grains: u64) -> Duration {
+        self.pace.until(reading.now, reading.granted.saturating_add(grains))
     }
 }
 
@@ -259,14 +280,19 @@ impl<R: DueRule + std::fmt::Debug> super::Algorithm for R {
 
     fn peek(&self, state: &Due, now: Moment, cost: Cost) -> Verdict<Duration> {
         let schedule = self.fine();
-        schedule.ask(now, schedule.ahead(state.0, schedule.granted(now)), cost).map(|(_, wait)| wait)
+        let reading = schedule.read(now);
+        schedule.ask(reading, schedule.ahead(state.0, reading.granted), cost).map(|(_, wait)| wait)
     }
 
     fn decide(&self, state: &mut Due, now: Moment, cost: Cost) -> Verdict<Charge> {
         let schedule = self.fine();
-        let granted = schedule.granted(now);
-        schedule.ask(now, schedule.ahead(state.0, granted), cost).map(|(ahead, wait)| {
-            *state = Due::at(granted, ahead);
+        let reading = schedule.read(now);
+        let ahead = schedule.ahead(state.0, reading.granted);
+        if !schedule.is_readable(state.0.saturating_sub(reading.granted)) {
+            *state = Due::at(reading.granted, ahead);
+        }
+        schedule.ask(reading, ahead, cost).map(|(ahead, wait)| {
+            *state = Due::at(reading.granted, ahead);
             Charge::new(cost, state.0).with_wait(wait)
         })
     }
@@ -281,7 +307,8 @@ impl<R: DueRule + std::fmt::Debug> super::Algorithm for R {
 
     fn usage(&self, state: &Due, now: Moment) -> Usage {
         let schedule = self.fine();
-        schedule.usage(now, schedule.ahead(state.0, schedule.granted(now)))
+        let reading = schedule.read(now);
+        schedule.usage(reading, schedule.ahead(state.0, reading.granted))
     }
 
     fn is_idle(&self, state: &Due, now: Moment) -> bool {

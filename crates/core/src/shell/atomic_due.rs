@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use super::roster::{Enrolled, Fine, Roster};
-use crate::rate::{DueRule, Schedule};
+use crate::rate::{DueRule, Reading, Schedule};
 use crate::sync::{AtomicU64, Ordering};
 use crate::together::{Bound, Limiter};
 use crate::units::{Cost, Invalid, Moment};
@@ -66,15 +66,21 @@ impl AtomicDue {
     /// Takes `cost` under `rule` if it fits.
     #[inline]
     pub fn decide(&self, rule: &Enrolled<Fine>, now: Moment, cost: Cost) -> Verdict<Charge> {
-        let (schedule, now) = (&rule.rule.0, self.relative(now));
-        let granted = schedule.granted(now);
+        let schedule = &rule.rule.0;
+        let reading = schedule.read(self.relative(now));
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            let (after, wait) = match schedule.ask(now, self.ahead(rule, word, now, granted), cost) {
+            let ahead = self.ahead(rule, word, reading);
+            let (after, wait) = match schedule.ask(reading, ahead, cost) {
                 Verdict::Admit(taken) => taken,
-                Verdict::Refuse(refusal) => return Verdict::Refuse(refusal),
+                Verdict::Refuse(refusal) => {
+                    if (word & DUE) > reading.granted + schedule.most_ahead() {
+                        self.update(rule, now, |ahead| ahead);
+                    }
+                    return Verdict::Refuse(refusal);
+                }
             };
-            let due = granted + after;
+            let due = reading.granted + after;
             match self.swap(word, pack(rule, due)) {
                 Ok(()) => {
                     return Verdict::Admit(Charge::new(cost, due).made_under(rule.serial).with_wait(wait));
@@ -86,14 +92,14 @@ impl AtomicDue {
 
     /// What [`decide`](Self::decide) would answer, with the wait it would ask for.
     pub fn peek(&self, rule: &Enrolled<Fine>, now: Moment, cost: Cost) -> Verdict<Duration> {
-        let (ahead, now) = self.look(rule, now);
-        rule.rule.0.ask(now, ahead, cost).map(|(_, wait)| wait)
+        let (ahead, reading) = self.look(rule, now);
+        rule.rule.0.ask(reading, ahead, cost).map(|(_, wait)| wait)
     }
 
     /// How much is used under `rule`.
     pub fn usage(&self, rule: &Enrolled<Fine>, now: Moment) -> Usage {
-        let (ahead, now) = self.look(rule, now);
-        rule.rule.0.usage(now, ahead)
+        let (ahead, reading) = self.look(rule, now);
+        rule.rule.0.usage(reading, ahead)
     }
 
     /// Settles a charge to its true cost. Doing it twice changes nothing.
@@ -123,12 +129,11 @@ impl AtomicDue {
     }
 
     fn update(&self, rule: &Enrolled<Fine>, now: Moment, change: impl Fn(u64) -> u64) {
-        let now = self.relative(now);
-        let granted = rule.rule.0.granted(now);
+        let reading = rule.rule.0.read(self.relative(now));
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            let after = change(self.ahead(rule, word, now, granted));
-            match self.swap(word, pack(rule, granted + after)) {
+            let after = change(self.ahead(rule, word, reading));
+            match self.swap(word, pack(rule, reading.granted + after)) {
                 Ok(()) => return,
                 Err(found) => word = found,
             }
@@ -139,20 +144,18 @@ impl AtomicDue {
         self.word.compare_exchange_weak(word, new, Ordering::Relaxed, Ordering::Relaxed).map(drop)
     }
 
-    fn look(&self, rule: &Enrolled<Fine>, now: Moment) -> (u64, Moment) {
-        let now = self.relative(now);
-        let word = self.word.load(Ordering::Relaxed);
-        (self.ahead(rule, word, now, rule.rule.0.granted(now)), now)
+    fn look(&self, rule: &Enrolled<Fine>, now: Moment) -> (u64, Reading) {
+        let reading = rule.rule.0.read(self.relative(now));
+        (self.ahead(rule, self.word.load(Ordering::Relaxed), reading), reading)
     }
 
     /// How far ahead the word is under `rule`, whichever rule wrote it.
     #[inline]
-    fn ahead(&self, rule: &Enrolled<Fine>, word: u64, now: Moment, granted: u64) -> u64 {
-        let due = word & DUE;
+    fn ahead(&self, rule: &Enrolled<Fine>, word: u64, reading: Reading) -> u64 {
         if word >> DUE_BITS == rule.stamp() {
-            return rule.rule.0.ahead(due, granted);
+            return rule.rule.0.ahead(word & DUE, reading.granted);
         }
-        self.ahead_by_other(&rule.rule.0, word, now)
+        self.ahead_by_other(&rule.rule.0, word, reading.now)
     }
 
     #[cold]

@@ -1,0 +1,322 @@
+//! What must hold for every sequence of moments and costs, for the limiters that keep one due number.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tidegate_core::keyed::{DueTable, MaxKeys};
+use tidegate_core::rate::{Algorithm, Due, LeakyBucket, Smooth, TokenBucket};
+use tidegate_core::shell::AtomicDue;
+use tidegate_core::{Charge, Cost, Moment, Quota, Reason, Retry, Verdict};
+
+/// Quotas of every kind: odd rates, fractions, long and short windows, small and large bursts.
+fn quotas() -> impl Strategy<Value = Quota> {
+    let windows = prop_oneof![
+        Just(Duration::from_millis(1)),
+        Just(Duration::from_secs(1)),
+        Just(Duration::from_secs(60)),
+        Just(Duration::from_secs(86_400)),
+        (1_000_u64..10_000_000_000).prop_map(Duration::from_nanos),
+    ];
+    let amounts = prop_oneof![
+        (1_u32..2_000).prop_map(Cost::of),
+        (1_u64..5_000_000).prop_map(Cost::from_micros),
+        (1_u64..1_000_000_000).prop_map(Cost::from_micros),
+    ];
+    (amounts, windows, 1_u64..5_000).prop_filter_map("too long", |(amount, window, thousandths)| {
+        let burst = Cost::from_micros((amount.micros() / 1_000 * thousandths).max(1_000));
+        Quota::new(amount, window).and_then(|quota| quota.with_burst(burst)).ok()
+    })
+}
+
+/// Steps between requests and costs, both as thousandths of the quota's lead and burst.
+fn traffic() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    prop::collection::vec((0_u64..400, 0_u64..700), 1..60)
+}
+
+fn share(whole: u64, thousandths: u64) -> u64 {
+    u64::try_from(u128::from(whole) * u128::from(thousandths) / 1_000).unwrap_or(u64::MAX)
+}
+
+fn lead_nanos(quota: &Quota) -> u64 {
+    u64::try_from(quota.lead().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn start() -> Moment {
+    Moment::from_nanos(1_790_000_000_000_000_000) // a driver's origin is 1970, so moments are this large
+}
+
+/// Asserts that in every interval no more than burst + rate · length was admitted. `slack` is the length of
+/// a tick: the clock is read in whole ticks, so an interval may look longer by one.
+fn assert_within_envelope(quota: &Quota, admitted: &[(Moment, Cost)], slack: u128) {
+    for first in 0..admitted.len() {
+        let mut sum = 0;
+        for (moment, cost) in &admitted[first..] {
+            sum += u128::from(cost.micros());
+            let length = moment.since(admitted[first].0).as_nanos() + slack;
+            let granted = length * u128::from(quota.amount().micros()) / quota.window().as_nanos() + 1;
+            let allowed = u128::from(quota.burst().micros()) + granted;
+            assert!(sum <= allowed, "{sum} admitted in {length} ns, {allowed} allowed");
+        }
+    }
+}
+
+/// The ticks of a table: at least this fine.
+fn packed_tick(quota: &Quota) -> u128 {
+    (u128::from(lead_nanos(quota)) / (1 << 27)).max(1)
+}
+
+proptest! {
+    #[test]
+    fn a_token_bucket_never_admits_above_its_envelope(quota in quotas(), traffic in traffic()) {
+        let rule = TokenBucket::new(quota);
+        let mut now = start();
+        let mut state = rule.fresh(now);
+        let mut admitted = Vec::new();
+        for (step, cost) in traffic {
+            now = now.plus(Duration::from_nanos(share(lead_nanos(&quota), step)));
+            let cost = Cost::from_micros(share(quota.burst().micros(), cost));
+            if rule.decide(&mut state, now, cost).is_admit() {
+                admitted.push((now, cost));
+            }
+        }
+        assert_within_envelope(&quota, &admitted, 1);
+    }
+
+    #[test]
+    fn a_table_never_admits_above_the_envelope_of_its_ticks(quota in quotas(), traffic in traffic()) {
+        let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
+        let rule = table.enrol(&TokenBucket::new(quota)).unwrap();
+        let key = table.key("caller");
+        let mut now = start();
+        let mut admitted = Vec::new();
+        for (step, cost) in traffic {
+            now = now.plus(Duration::from_nanos(share(lead_nanos(&quota), step)));
+            let cost = Cost::from_micros(share(quota.burst().micros(), cost));
+            if table.decide(&rule, key, now, cost).is_admit() {
+                admitted.push((now, cost));
+            }
+        }
+        assert_within_envelope(&quota, &admitted, packed_tick(&quota));
+    }
+
+    #[test]
+    fn retry_is_exact_to_the_nanosecond(quota in quotas(), traffic in traffic(), packed: bool) {
+        let limiter = AtomicDue::new(start());
+        let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
+        let rules = (limiter.enrol(&TokenBucket::new(quota)).unwrap(), table.enrol(&TokenBucket::new(quota)).unwrap());
+        let key = table.key("caller");
+        let ask = |now, cost, take: bool| match (packed, take) {
+            (true, true) => table.decide(&rules.1, key, now, cost).map(|charge| charge.wait()),
+            (true, false) => table.peek(&rules.1, key, now, cost),
+            (false, true) => limiter.decide(&rules.0, now, cost).map(|charge| charge.wait()),
+            (false, false) => limiter.peek(&rules.0, now, cost),
+        };
+        let mut now = start();
+        for (step, cost) in traffic {
+            now = now.plus(Duration::from_nanos(share(lead_nanos(&quota), step) / 8));
+            let cost = Cost::from_micros(share(quota.burst().micros(), cost));
+            let Verdict::Refuse(refusal) = ask(now, cost, true) else { continue };
+            let Retry::After(wait) = refusal.retry else { panic!("{cost} fits a burst of {}", quota.burst()) };
+            prop_assert!(!wait.is_zero());
+            now = now.plus(wait);
+            let too_early = Moment::from_nanos(now.nanos() - 1);
+            prop_assert!(!ask(too_early, cost, false).is_admit(), "admitted a nanosecond before {wait:?}");
+            prop_assert!(ask(now, cost, false).is_admit(), "refused again after {wait:?}");
+        }
+    }
+
+    #[test]
+    fn n_at_once_equal_n_by_one(quota in quotas(), count in 1_u32..50, before in 0_u64..1_000) {
+        let rule = TokenBucket::new(quota);
+        let mut by_one = rule.fresh(start());
+        let spent = Cost::from_micros(share(quota.burst().micros(), before));
+        let _ = rule.decide(&mut by_one, start(), spent);
+        let mut at_once = by_one;
+        let single = (0..count).all(|_| rule.decide(&mut by_one, start(), Cost::ONE).is_admit());
+        let together = rule.decide(&mut at_once, start(), Cost::of(count)).is_admit();
+        if quota.amount().micros() <= quota.window().as_nanos() as u64 * 1_000 {
+            // Whole units are whole grains as long as the clock grants less than one a nanosecond.
+            prop_assert_eq!(single, together);
+            prop_assert!(!together || by_one == at_once);
+        } else {
+            prop_assert!(together || !single);
+        }
+    }
+
+    #[test]
+    fn a_refund_restores_what_was(quota in quotas(), traffic in traffic(), cost in 0_u64..1_000) {
+        let rule = TokenBucket::new(quota);
+        let mut now = start();
+        let mut state = rule.fresh(now);
+        for (step, cost) in traffic {
+            now = now.plus(Duration::from_nanos(share(lead_nanos(&quota), step)));
+            let _ = rule.decide(&mut state, now, Cost::from_micros(share(quota.burst().micros(), cost)));
+        }
+        let before = rule.usage(&state, now);
+        let cost = Cost::from_micros(share(quota.burst().micros(), cost));
+        if let Verdict::Admit(mut charge) = rule.decide(&mut state, now, cost) {
+            rule.refund(&mut state, now, &mut charge);
+            prop_assert_eq!(rule.usage(&state, now), before);
+            rule.refund(&mut state, now, &mut charge);
+            prop_assert_eq!(rule.usage(&state, now), before, "the second refund is a no-op");
+        }
+    }
+
+    #[test]
+    fn settling_never_grants_more_than_the_true_costs_allow(
+        quota in quotas(),
+        requests in prop::collection::vec((0_u64..300, 1_u64..900, 0_u64..900, 0_u64..600), 1..40),
+    ) {
+        // Whatever is estimated and settled later: counting true costs only, the envelope of the quota
+        // plus what was admitted beyond its estimate holds.
+        let rule = TokenBucket::new(quota);
+        let mut now = start();
+        let mut state = rule.fresh(now);
+        let mut open: Vec<(u64, Charge, Cost)> = Vec::new();
+        let mut spent: Vec<(Moment, Cost)> = Vec::new();
+        for (step, estimate, true_cost, delay) in requests {
+            now = now.plus(Duration::from_nanos(share(lead_nanos(&quota), step)));
+            let (due, later): (Vec<_>, Vec<_>) = open.into_iter().partition(|(at, ..)| *at <= now.nanos());
+            open = later;
+            for (_, mut charge, true_cost) in due {
+                rule.settle(&mut state, now, &mut charge, true_cost);
+            }
+            let estimate = Cost::from_micros(share(quota.burst().micros(), estimate).max(1));
+            if let Verdict::Admit(charge) = rule.decide(&mut state, now, estimate) {
+                let smaller = Cost::from_micros(share(estimate.micros(), true_cost));
+                spent.push((now, smaller));
+                open.push((now.plus(Duration::from_nanos(share(lead_nanos(&quota), delay))).nanos(), charge, smaller));
+            }
+        }
+        assert_within_envelope(&quota, &spent, 1);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_or_jumps_gives_no_free_burst_and_no_lock_out(
+        quota in quotas(),
+        jumps in prop::collection::vec((-3_600_000_000_000_i64..3_600_000_000_000, 0_u64..1_000), 1..40),
+    ) {
+        let lead = lead_nanos(&quota);
+        let rule = TokenBucket::new(quota);
+        let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
+        let packed = table.enrol(&rule).unwrap();
+        let key = table.key("caller");
+        let mut state = rule.fresh(start());
+        let mut now = start();
+        let (mut forward, mut in_state, mut in_table) = (0_u128, 0_u128, 0_u128);
+        for (jump, cost) in jumps {
+            let next = Moment::from_nanos(now.nanos().saturating_add_signed(jump));
+            forward += next.since(now).as_nanos();
+            now = next;
+            let cost = Cost::from_micros(share(quota.burst().micros(), cost).max(1));
+            in_state += rule.decide(&mut state, now, cost).admitted().map_or(0, |c| u128::from(c.cost().micros()));
+            in_table += table.decide(&packed, key, now, cost).admitted().map_or(0, |c| u128::from(c.cost().micros()));
+            // Nobody is locked out: eight times the lead is the longest any wrong clock can cost.
+            let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + 2_200_000_000));
+            prop_assert!(rule.peek(&state, soon, cost).is_admit());
+        }
+        let ticks = packed_tick(&quota);
+        let granted = |slack: u128| (forward + slack) * u128::from(quota.amount().micros()) / quota.window().as_nanos();
+        prop_assert!(in_state <= u128::from(quota.burst().micros()) + granted(41) + 1);
+        prop_assert!(in_table <= u128::from(quota.burst().micros()) + granted(41 * ticks) + 1);
+        let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + 2_200_000_000));
+        prop_assert!(table.decide(&packed, key, soon, Cost::from_micros(1)).is_admit());
+    }
+
+    #[test]
+    fn a_cost_above_the_burst_is_refused_for_ever_and_only_that(quota in quotas(), extra in 1_u64..1_000_000_000) {
+        let rule = TokenBucket::new(quota);
+        let state = rule.fresh(start());
+        let cost = quota.burst().plus(Cost::from_micros(extra.max(quota.burst().micros())));
+        let refusal = rule.peek(&state, start(), cost).refusal().unwrap();
+        prop_assert_eq!((refusal.reason, refusal.retry), (Reason::CostAboveBurst, Retry::Never));
+        prop_assert!(rule.peek(&state, start(), quota.burst()).is_admit());
+    }
+
+    #[test]
+    fn a_table_answers_as_the_plain_rule_does_when_ticks_are_nanoseconds(
+        units in 1_u32..50,
+        burst in 1_u32..10,
+        traffic in prop::collection::vec((0_u64..120_000_000, 1_u32..4), 1..80),
+    ) {
+        let quota = Quota::per_second(Cost::of(units * 40)).unwrap().with_burst(Cost::of(burst)).unwrap();
+        let rule = TokenBucket::new(quota);
+        let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
+        let packed = table.enrol(&rule).unwrap();
+        let key = table.key("caller");
+        let mut now = start();
+        let mut state = rule.fresh(now);
+        for (step, cost) in traffic {
+            now = now.plus(Duration::from_nanos(step));
+            let plain = rule.decide(&mut state, now, Cost::of(cost)).refusal();
+            prop_assert_eq!(table.decide(&packed, key, now, Cost::of(cost)).refusal(), plain);
+            prop_assert_eq!(table.usage(&packed, key, now), rule.usage(&state, now));
+        }
+    }
+
+    #[test]
+    fn nothing_panics_whatever_the_moments_and_costs(
+        quota in quotas(),
+        waiting in 0_u64..u64::MAX,
+        max_wait in 0_u64..u64::MAX,
+        steps in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 1..40),
+    ) {
+        let flat = Quota::new(quota.amount(), quota.window()).unwrap();
+        exercise(&TokenBucket::new(quota), &steps);
+        if let Ok(rule) = LeakyBucket::new(flat, Cost::from_micros(waiting)) {
+            exercise(&rule, &steps);
+        }
+        if let Ok(rule) = Smooth::new(quota, Duration::from_nanos(max_wait)) {
+            exercise(&rule, &steps);
+        }
+    }
+
+    #[test]
+    fn a_new_quota_keeps_what_was_consumed(before in quotas(), after in quotas(), spent in 1_u64..1_000) {
+        let (old, new) = (TokenBucket::new(before), TokenBucket::new(after));
+        let limiter = AtomicDue::new(start());
+        let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
+        let key = table.key("caller");
+        let cost = Cost::from_micros(share(before.burst().micros(), spent).max(1));
+        let fine = (limiter.enrol(&old).unwrap(), limiter.enrol(&new).unwrap());
+        let packed = (table.enrol(&old).unwrap(), table.enrol(&new).unwrap());
+        let _ = limiter.decide(&fine.0, start(), cost);
+        let _ = table.decide(&packed.0, key, start(), cost);
+        // Eight bursts of the new quota are the most that can be owed under it.
+        let owed = cost.micros().min(after.burst().micros().saturating_mul(8));
+        let grain = |quota: &Quota, ticks: u64| quota.burst().micros().div_ceil(lead_nanos(quota).max(1)) * ticks + 2;
+        let used = limiter.usage(&fine.1, start()).used.micros();
+        prop_assert!(used.abs_diff(owed) <= grain(&before, 10) + grain(&after, 80), "{used} of {owed}");
+        let coarse = |quota: &Quota| quota.burst().micros() / (1 << 23) + 2;
+        let used = table.usage(&packed.1, key, start()).used.micros();
+        prop_assert!(used.abs_diff(owed) <= grain(&before, 10) + grain(&after, 80) + coarse(&before) + 8 * coarse(&after), "{used} of {owed}");
+    }
+}
+
+/// Runs a rule, its shell and its table over anything.
+fn exercise<R>(rule: &R, steps: &[(u64, u64, u64)])
+where
+    R: Algorithm<Time = Moment, State = Due> + tidegate_core::rate::DueRule,
+{
+    let limiter = AtomicDue::new(Moment::from_nanos(steps[0].0 / 2));
+    let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
+    let (fine, packed) = (limiter.enrol(rule).unwrap(), table.enrol(rule).unwrap());
+    let mut state = rule.fresh(Moment::ORIGIN);
+    for &(now, cost, true_cost) in steps {
+        let (now, cost, true_cost) = (Moment::from_nanos(now), Cost::from_micros(cost), Cost::from_micros(true_cost));
+        let key = table.key(&(cost.micros() % 5));
+        if let Verdict::Admit(mut charge) = rule.decide(&mut state, now, cost) {
+            rule.settle(&mut state, now, &mut charge, true_cost);
+        }
+        if let Verdict::Admit(mut charge) = limiter.decide(&fine, now, cost) {
+            limiter.settle(&fine, now, &mut charge, true_cost);
+        }
+        if let Verdict::Admit(mut charge) = table.decide(&packed, key, now, cost) {
+            table.settle(&packed, key, now, &mut charge, true_cost);
+        }
+        let _ = (rule.usage(&state, now), limiter.usage(&fine, now), table.usage(&packed, key, now));
+        let _ = (rule.peek(&state, now, true_cost), limiter.peek(&fine, now, true_cost));
+        table.each(now, |_| ());
+        rule.carry(rule, &mut state, now);
+    }
+}
