@@ -183,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_ahead_of_a_late_moment_is_not_idle() {
+        let rule = three_a_second();
+        let state = rule.fresh(at(1_000));
+        assert!(rule.is_idle(&state, at(1_000)) && !rule.is_idle(&state, at(999)));
+    }
+
+    #[test]
     fn a_clock_set_back_neither_grants_anew_nor_locks_out() {
         let rule = three_a_second();
         let mut state = spent(&rule, at(3_600_000));

@@ -158,7 +158,7 @@ impl Algorithm for SlidingLog {
         self.advance(state, now);
         state.push(true_cost.minus(taken));
         let entry = Entry { moment: charge.mark, cost: taken.minus(true_cost).micros() };
-        if entry.moment <= state.latest && self.counts(entry, state.latest) {
+        if self.counts(entry, state.latest) {
             state.give_back(entry);
         }
     }

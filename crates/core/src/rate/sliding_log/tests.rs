@@ -102,6 +102,16 @@ fn late_moments_count_as_the_latest() {
     assert!(rule.decide(&mut state, at(900), Cost::of(2)).is_admit());
     assert_eq!(rule.peek(&state, at(900), Cost::ONE), refused_for(1_100));
     assert_eq!(rule.peek(&state, at(1_999), Cost::ONE), refused_for(1));
+    assert_eq!(rule.usage(&state, at(1_000)).reset, Duration::from_secs(1));
+}
+
+#[test]
+fn a_charge_from_before_the_clock_was_set_back_is_not_given_back() {
+    let rule = three_a_second();
+    let mut state = rule.fresh(at(3_600_000));
+    let mut charge = rule.decide(&mut state, at(3_600_000), Cost::of(3)).admitted().unwrap();
+    rule.refund(&mut state, at(0), &mut charge);
+    assert_eq!(rule.usage(&state, at(0)).used, Cost::of(3));
 }
 
 #[test]

@@ -144,6 +144,19 @@ fn buckets_that_are_no_whole_nanoseconds_stay_exact() {
 }
 
 #[test]
+fn the_last_nanosecond_of_a_window_is_not_overlooked() {
+    let quota = Quota::new(Cost::of(1_000), Duration::from_nanos(1_000)).unwrap();
+    let rule = SlidingWindow::new(quota).unwrap();
+    let mut state = rule.fresh(Moment::ORIGIN);
+    assert!(rule.decide(&mut state, Moment::ORIGIN, Cost::of(1_000)).is_admit());
+    // One of the thousand may still count, and does so at 1999 ns.
+    assert_eq!(
+        rule.peek(&state, Moment::ORIGIN, Cost::of(999)),
+        Verdict::refuse(Reason::QuotaSpent, Retry::After(Duration::from_nanos(1_999)))
+    );
+}
+
+#[test]
 fn a_refund_counts_while_its_bucket_does() {
     let rule = hundred_a_minute(1);
     let mut state = rule.fresh(at(0));

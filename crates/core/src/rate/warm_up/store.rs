@@ -21,10 +21,6 @@ pub(super) struct Store {
     premium: u64,
 }
 
-/// Extra binary digits of a nanosecond while the square of a level is formed in two steps. 64 bits of
-/// permits times 55 of time leave room for eight.
-const FINE: u32 = 8;
-
 /// Below this a level has forgotten its store long since; it starts again at zero, so that sums fit.
 const LOWEST: i128 = -(1 << 64);
 
@@ -136,9 +132,8 @@ impl Store {
         }
         let band = u128::from(self.band);
         let above = level.unsigned_abs().saturating_sub(u128::from(self.threshold)).min(band);
-        // premium × (above / band)², where neither step can overflow.
-        let share = ((above * u128::from(self.premium)) << FINE) / band;
-        let premium = (share * above / band) >> FINE;
+        // premium × (above / band)², in two steps of which neither can overflow.
+        let premium = above * u128::from(self.premium) / band * above / band;
         signed(steady / amount + premium)
     }
 }

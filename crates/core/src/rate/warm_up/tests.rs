@@ -111,6 +111,39 @@ fn a_larger_true_cost_is_owed() {
 }
 
 #[test]
+fn a_debt_beyond_counting_ends_within_800_days() {
+    let quota = Quota::per_day(Cost::ONE).unwrap();
+    let rule = WarmUp::new(quota, Duration::from_secs(4), ColdFactor::THREE, Duration::MAX).unwrap();
+    let mut state = rule.fresh(at(0));
+    let mut charge = rule.decide(&mut state, at(0), Cost::ZERO).admitted().unwrap();
+    rule.settle(&mut state, at(0), &mut charge, Cost::MAX);
+    assert!(rule.usage(&state, at(0)).reset <= 2 * LONGEST);
+}
+
+#[test]
+fn prices_that_are_no_whole_nanoseconds_are_rounded_up_once() {
+    // Threshold 1.5 and full 3.5, which cost 1.5 s; then a third of a second each.
+    let quota = Quota::per_second(Cost::of(3)).unwrap();
+    let second = Duration::from_secs(1);
+    let rule = WarmUp::new(quota, second, ColdFactor::times(2).unwrap(), Duration::MAX).unwrap();
+    let mut state = rule.fresh(at(0));
+    assert!(rule.decide(&mut state, at(0), "3.5".parse().unwrap()).is_admit());
+    for owed in [1_833_333_334, 2_166_666_667, 2_500_000_000] {
+        assert!(rule.decide(&mut state, at(0), Cost::ONE).is_admit());
+        assert_eq!(rule.usage(&state, at(0)).reset, Duration::from_nanos(owed));
+    }
+}
+
+#[test]
+fn a_late_moment_counts_as_the_latest() {
+    let rule = rule(Duration::from_secs(1));
+    let mut state = rule.fresh(at(10_000));
+    assert!(rule.decide(&mut state, at(10_000), Cost::of(4)).is_admit());
+    let refused = rule.peek(&state, at(9_900), Cost::ONE).refusal().unwrap();
+    assert_eq!(refused.retry, Retry::After(millis(3_100)));
+}
+
+#[test]
 fn a_clock_set_back_keeps_debt_and_warmth() {
     let rule = rule(Duration::from_secs(1));
     let mut state = rule.fresh(at(3_600_000));
