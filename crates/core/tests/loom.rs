@@ -189,16 +189,20 @@ fn a_group_is_tidied_while_a_slower_thread_charges_it() {
 #[test]
 fn a_group_is_moved_back_by_two_threads_at_once() {
     explore(|| {
-        let (table, rule) = table(1);
+        // Moved twice, a due time of 4095 ms would read as one just before 8590 ms, when the era began in
+        // which it was written: as idle.
+        let table = Arc::new(DueTable::new(MaxKeys::new(1).unwrap(), 1));
+        let quota = Quota::per_second(Cost::of(10)).unwrap().with_burst(Cost::ONE).unwrap();
+        let rule = Arc::new(table.enrol(&TokenBucket::new(quota)).unwrap());
         let ann = table.key("ann");
         assert!(table.decide(&rule, ann, at(9_000), Cost::ONE).is_admit());
         let other = {
             let (table, rule) = (table.clone(), rule.clone());
-            thread::spawn(move || assert!(!table.decide(&rule, ann, at(3_000), Cost::ONE).is_admit()))
+            thread::spawn(move || assert!(!table.decide(&rule, ann, at(3_995), Cost::ONE).is_admit()))
         };
-        assert!(!table.decide(&rule, ann, at(3_000), Cost::ONE).is_admit());
+        assert!(!table.decide(&rule, ann, at(3_995), Cost::ONE).is_admit());
         other.join().unwrap();
-        assert!(table.decide(&rule, ann, at(4_000), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, ann, at(4_095), Cost::ONE).is_admit());
     });
 }
 
