@@ -80,7 +80,8 @@ fn a_quota_changes_under_way_without_losing_a_unit() {
 fn requests_over_two_limiters_are_charged_by_both_or_by_none() {
     explore(|| {
         let limiters = Arc::new([AtomicDue::new(at(0)), AtomicDue::new(at(0))]);
-        let rules = Arc::new([limiters[0].enrol(&bucket(1)).unwrap(), limiters[1].enrol(&bucket(1)).unwrap()]);
+        let rules =
+            Arc::new([limiters[0].enrol(&bucket(1)).unwrap(), limiters[1].enrol(&bucket(1)).unwrap()]);
         let ask = |order: [usize; 2]| {
             let (limiters, rules) = (limiters.clone(), rules.clone());
             move || {

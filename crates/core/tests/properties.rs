@@ -303,7 +303,8 @@ where
     let (fine, packed) = (limiter.enrol(rule).unwrap(), table.enrol(rule).unwrap());
     let mut state = rule.fresh(Moment::ORIGIN);
     for &(now, cost, true_cost) in steps {
-        let (now, cost, true_cost) = (Moment::from_nanos(now), Cost::from_micros(cost), Cost::from_micros(true_cost));
+        let (now, cost, true_cost) =
+            (Moment::from_nanos(now), Cost::from_micros(cost), Cost::from_micros(true_cost));
         let key = table.key(&(cost.micros() % 5));
         if let Verdict::Admit(mut charge) = rule.decide(&mut state, now, cost) {
             rule.settle(&mut state, now, &mut charge, true_cost);
