@@ -17,7 +17,10 @@ fn main() -> ExitCode {
     match cli::parse(&words) {
         Ok(Request::Test(steps)) => report::run(&project, &steps),
         Ok(Request::Bench(suite)) => report::run(&project, &[steps::comparison(suite)]),
-        Ok(Request::Help) => report::say(cli::USAGE),
+        Ok(Request::Help) => {
+            report::say(cli::USAGE);
+            ExitCode::SUCCESS
+        }
         Err(problem) => {
             eprintln!("error: {problem}\n\n{}", cli::USAGE);
             ExitCode::from(2)

@@ -1,5 +1,6 @@
 //! Runs steps one after the other, with a heading each and a summary at the end.
 
+use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::{Command, ExitCode};
@@ -38,19 +39,16 @@ pub(crate) fn run(project: &Project, steps: &[Step]) -> ExitCode {
     match failure {
         None => ExitCode::SUCCESS,
         Some((name, trouble)) => {
-            eprintln!("error: step `{name}` failed: {trouble}");
+            let cause = trouble.source().map(|source| format!(": {source}")).unwrap_or_default();
+            eprintln!("error: step `{name}` failed: {trouble}{cause}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Prints a line to standard output.
-pub(crate) fn say(text: &str) -> ExitCode {
-    // Nobody reads any more: the exit code still tells how it went.
-    match writeln!(io::stdout(), "{text}") {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+/// Prints a line to standard output. When nobody reads any more, the exit code still tells how it went.
+pub(crate) fn say(text: &str) {
+    writeln!(io::stdout(), "{text}").unwrap_or_default();
 }
 
 fn carry_out(project: &Project, step: &Step) -> Result<(), Trouble> {
