@@ -8,7 +8,7 @@ use crate::units::Invalid;
 /// A key as tables know it: a seeded hash of whatever the caller is known by.
 ///
 /// Tables never see the original. Two keys of one table are one counter only if their hashes agree in
-/// home and tag; that befalls about one key in four million, and it makes those two share a quota, so
+/// home and tag; that befalls about one key in seven million, and it makes those two share a quota, so
 /// the mistake is on the strict side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub(crate) u64);
