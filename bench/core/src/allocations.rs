@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
-use crate::contender::{Contender, Mode, Start};
+use crate::contender::{Contender, Mode};
 use crate::contenders::ours;
 use crate::counting::tally;
+use crate::start::Start;
 use crate::stream::id;
 
 /// Allocations over so many decisions of one kind.

@@ -1,8 +1,9 @@
 //! What a contender is: something that decides on a slice of ids and tells how long it took.
 
 use std::hint::black_box;
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::start::Start;
 
 /// One rate limiter with its keys already in place.
 pub(crate) trait Contender: Send + Sync {
@@ -37,30 +38,15 @@ pub(crate) struct Slice {
     pub(crate) admitted: usize,
 }
 
-/// Where the threads of a slice meet after preparing and before timing.
-pub(crate) struct Start(Option<Barrier>);
-
-impl Start {
-    pub(crate) fn of(threads: usize) -> Self {
-        Self((threads > 1).then(|| Barrier::new(threads)))
-    }
-
-    pub(crate) fn wait(&self) {
-        if let Some(barrier) = &self.0 {
-            barrier.wait();
-        }
-    }
-}
-
 /// Times one decision after the other; `decide` says whether it was a yes.
 pub(crate) fn timed<T>(items: &[T], start: &Start, mut decide: impl FnMut(&T) -> bool) -> Slice {
     start.wait();
     let mut admitted = 0;
-    let began = Instant::now();
+    let watch = start.watch();
     for item in items {
         admitted += usize::from(black_box(decide(item)));
     }
-    Slice { elapsed: began.elapsed(), admitted }
+    Slice { elapsed: watch.elapsed(), admitted }
 }
 
 /// What every decision of a run will be. Every contender gets the same numbers.

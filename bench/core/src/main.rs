@@ -12,6 +12,7 @@ mod memory;
 mod plan;
 mod report;
 mod rounds;
+mod start;
 mod stream;
 mod verdict;
 

@@ -4,13 +4,12 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use core_affinity::CoreId;
-
 use crate::allocations::{self, Counted};
 use crate::contender::Mode;
 use crate::contenders::{self, ours};
 use crate::memory::{self, Held};
 use crate::rounds::{Course, Rounds};
+use crate::start::Core;
 use crate::stream::{Spread, Stream};
 use crate::verdict::{Bar, Bound};
 
@@ -75,7 +74,7 @@ impl Plan {
     }
 
     pub(crate) fn measure(&self) -> Result<Measured, Box<dyn Error>> {
-        let cores = core_affinity::get_core_ids().ok_or("cannot read which cores we may use")?;
+        let cores = Core::all()?;
         let cores = cores.get(..2).ok_or("the comparison needs two cores")?;
         let began = Instant::now();
         let say = |what: &str| writeln!(io::stderr(), "{:>4} s  {what}", began.elapsed().as_secs());
@@ -97,7 +96,7 @@ impl Plan {
         Ok(Measured { keyed, unkeyed, held, allocations, rounds: self.rounds })
     }
 
-    fn unkeyed(&self, cores: &[CoreId]) -> Result<Vec<Unkeyed>, Box<dyn Error>> {
+    fn unkeyed(&self, cores: &[Core]) -> Result<Vec<Unkeyed>, Box<dyn Error>> {
         let stream = Stream::new(Spread::Uniform, 1, self.slice);
         let mut rows = Vec::new();
         for &mode in self.modes {
@@ -111,7 +110,7 @@ impl Plan {
     }
 
     /// All rows of one number of keys; the contenders are filled once for them.
-    fn keyed(&self, keys: usize, mode: Mode, cores: &[CoreId]) -> Result<Vec<Keyed>, Box<dyn Error>> {
+    fn keyed(&self, keys: usize, mode: Mode, cores: &[Core]) -> Result<Vec<Keyed>, Box<dyn Error>> {
         let mut contenders = contenders::keyed(keys, mode)?;
         let mut rows = Vec::new();
         // A single key can be spread in one way only.

@@ -35,7 +35,7 @@ fn keyed(text: &mut String, mode: Mode, rows: &[&Keyed], rounds: usize) {
     line(
         text,
         &format!(
-            "Nanoseconds per decision as one thread sees them, its clock included; median of {rounds} interleaved rounds. \
+            "Nanoseconds per decision, reading the clock included: processor time for one thread, time on the wall for two; median of {rounds} interleaved rounds. \
              In brackets how many times as long as ours of the same round: median, and the quartiles.\n"
         ),
     );

@@ -8,10 +8,9 @@
 use std::error::Error;
 use std::thread;
 
-use core_affinity::CoreId;
-
-use crate::contender::{Contender, Mode, Slice, Start};
+use crate::contender::{Contender, Mode, Slice};
 use crate::figures::Figure;
+use crate::start::{Core, Start};
 use crate::stream::Stream;
 
 /// Every contender's nanoseconds per decision, round by round.
@@ -24,7 +23,7 @@ pub(crate) struct Course<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) mode: Mode,
     /// One thread for each.
-    pub(crate) cores: &'a [CoreId],
+    pub(crate) cores: &'a [Core],
     pub(crate) rounds: usize,
 }
 
@@ -79,7 +78,7 @@ fn turn_of(contender: &mut dyn Contender, course: &Course<'_>, round: usize) -> 
         &slice[..most.min(slice.len())]
     };
     let slices: Vec<Slice> = if let [core] = course.cores {
-        core_affinity::set_for_current(*core);
+        core.pin()?;
         vec![contender.alone(ids(0), &start)]
     } else {
         together(contender, course.cores, &start, &ids)?
@@ -98,7 +97,7 @@ fn turn_of(contender: &mut dyn Contender, course: &Course<'_>, round: usize) -> 
 /// One pinned thread for each core, all beginning at the same moment.
 fn together<'a>(
     contender: &dyn Contender,
-    cores: &[CoreId],
+    cores: &[Core],
     start: &Start,
     ids: &(impl Fn(usize) -> &'a [u64] + Sync),
 ) -> Result<Vec<Slice>, Box<dyn Error>> {
@@ -108,12 +107,15 @@ fn together<'a>(
             .enumerate()
             .map(|(thread, core)| {
                 scope.spawn(move || {
-                    core_affinity::set_for_current(*core);
-                    contender.shared(ids(thread), start)
+                    // Nobody may stay behind at the barrier, so a failure is told afterwards.
+                    let pinned = core.pin();
+                    let slice = contender.shared(ids(thread), start);
+                    pinned.map(|()| slice)
                 })
             })
             .collect();
-        let slices = running.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked".into()));
+        let slices =
+            running.into_iter().map(|thread| Ok(thread.join().map_err(|_| "a thread panicked")??));
         slices.collect()
     })
 }

@@ -1,6 +1,7 @@
 //! The clock alone, to know how much of a decision is only reading it.
 
-use crate::contender::{Contender, Slice, Start, timed};
+use crate::contender::{Contender, Slice, timed};
+use crate::start::Start;
 
 /// The clock of governor as shipped, read the way governor reads it. Ours is told this reading too.
 #[derive(Default)]

@@ -8,7 +8,8 @@ use governor::clock::DefaultClock;
 use governor::state::keyed::DashMapStateStore;
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use crate::contender::{Contender, Mode, Slice, Start, timed};
+use crate::contender::{Contender, Mode, Slice, timed};
+use crate::start::Start;
 use crate::stream::id;
 
 /// `RateLimiter::keyed`: DashMap, the standard library's SipHash, the quanta clock.

@@ -8,7 +8,8 @@ use tidegate_core::shell::{AtomicDue, Enrolled, Fine, Packed};
 use tidegate_core::{Cost, Invalid, Moment, Quota};
 
 use super::clock::Quanta;
-use crate::contender::{Contender, Mode, Slice, Start, timed};
+use crate::contender::{Contender, Mode, Slice, timed};
+use crate::start::Start;
 use crate::stream::id;
 
 /// The head of our column.

@@ -2,7 +2,8 @@
 
 use pingora_limits::rate::Rate;
 
-use crate::contender::{Contender, Mode, Slice, Start, timed};
+use crate::contender::{Contender, Mode, Slice, timed};
+use crate::start::Start;
 use crate::stream::id;
 
 /// Counts in four rows of 1 024 counters however many keys there are, so keys share counters and an

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use throttlecrab::{AdaptiveStore, CellError, RateLimiter};
 
-use crate::contender::{Contender, Mode, Slice, Start, timed};
+use crate::contender::{Contender, Mode, Slice, timed};
+use crate::start::Start;
 use crate::stream::{id, text};
 
 /// It decides through `&mut self`, so two threads share it through a mutex, as its documentation says;
