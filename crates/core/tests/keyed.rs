@@ -330,7 +330,7 @@ where
     std::thread::scope(|scope| {
         let handles = [0, 3].map(|seed| scope.spawn(move || thread(seed)));
         let mut sum = HashMap::new();
-        for (name, count) in handles.into_iter().flat_map(|handle| handle.join().unwrap()) {
+        for (name, count) in handles.into_iter().flat_map(|handle| handle.join().expect("no thread panics")) {
             *sum.entry(name).or_default() += count;
         }
         sum

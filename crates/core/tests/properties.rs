@@ -134,7 +134,7 @@ proptest! {
         let mut at_once = by_one;
         let single = (0..count).all(|_| rule.decide(&mut by_one, start(), Cost::ONE).is_admit());
         let together = rule.decide(&mut at_once, start(), Cost::of(count)).is_admit();
-        if quota.amount().micros() <= quota.window().as_nanos() as u64 * 1_000 {
+        if u128::from(quota.amount().micros()) <= quota.window().as_nanos() * 1_000 {
             // Whole units are whole grains as long as the clock grants less than one a nanosecond.
             prop_assert_eq!(single, together);
             prop_assert!(!together || by_one == at_once);
@@ -299,8 +299,9 @@ where
     R: Algorithm<Time = Moment, State = Due> + tidegate_core::rate::DueRule,
 {
     let limiter = AtomicDue::new(Moment::from_nanos(steps[0].0 / 2));
-    let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
-    let (fine, packed) = (limiter.enrol(rule).unwrap(), table.enrol(rule).unwrap());
+    let table = DueTable::new(MaxKeys::new(10).expect("ten keys"), 7);
+    let fine = limiter.enrol(rule).expect("the first rule");
+    let packed = table.enrol(rule).expect("the first rule");
     let mut state = rule.fresh(Moment::ORIGIN);
     for &(now, cost, true_cost) in steps {
         let (now, cost, true_cost) =
