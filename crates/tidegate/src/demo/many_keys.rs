@@ -33,12 +33,12 @@ pub(super) fn write(page: &mut dyn Write) -> Result<(), Problem> {
             let _ = table.decide(&rule, table.key(&stranger), now, Cost::ONE);
             if stranger % ALICE_EVERY == 0 {
                 sent += 1;
-                admitted += u32::from(table.decide(&rule, alice, now, Cost::ONE).is_admit());
+                admitted += u64::from(table.decide(&rule, alice, now, Cost::ONE).is_admit());
             }
         }
-        let overflow = format!("{} %", table.overflowed() * 100 / u64::from(STRANGERS));
+        let overflow = share(table.overflowed(), u64::from(STRANGERS));
         let memory = format!("{} kB", table.bytes() / 1_000);
-        let alice = format!("{admitted} of {sent}");
+        let alice = share(admitted, sent);
         writeln!(page, "   {max_keys:<16}{memory:>12}{overflow:>26}{alice:>20}")?;
     }
     writeln!(
@@ -50,4 +50,12 @@ pub(super) fn write(page: &mut dyn Write) -> Result<(), Problem> {
         "   active at once, here about 10 000; with too little room newcomers share one counter."
     )?;
     Ok(())
+}
+
+/// A share in tens of per cent: which keys meet in a full table is for their hashes to say, and a finer
+/// figure would tell of those.
+fn share(part: u64, whole: u64) -> String {
+    let tens = (part * 10 + whole / 2) / whole;
+    let about = if part == 0 || part == whole { "" } else { "about " };
+    format!("{about}{} %", tens * 10)
 }
