@@ -24,5 +24,5 @@ pub mod together;
 pub mod units;
 pub mod verdict;
 
-pub use units::{Cost, Invalid, Moment, Quota, Ratio, Roll, WallTime};
+pub use units::{Cost, Criticality, Invalid, Moment, Quota, Ratio, Roll, WallTime};
 pub use verdict::{Charge, Reason, Refusal, Retry, Usage, Verdict};

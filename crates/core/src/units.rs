@@ -4,6 +4,7 @@
 //! limiter has to ask.
 
 mod cost;
+mod criticality;
 mod invalid;
 mod moment;
 mod quota;
@@ -12,6 +13,7 @@ mod time;
 mod wall;
 
 pub use cost::Cost;
+pub use criticality::Criticality;
 pub use invalid::Invalid;
 pub use moment::Moment;
 pub(crate) use moment::nanos_of;
