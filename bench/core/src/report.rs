@@ -45,7 +45,7 @@ fn keyed(text: &mut String, mode: Mode, rows: &[&Keyed], rounds: usize) {
     for row in rows {
         let peers: String = PEERS.iter().map(|peer| format!(" {} |", beside(row, peer))).collect();
         let (keys, ours) = (grouped(row.keys), row.rounds.nanos(ours::NAME).median);
-        let spread = if row.keys == 1 { "one key" } else { row.spread.name() };
+        let spread = spread_of(row);
         line(text, &format!("| {keys} | {spread} | {} | {ours:.0} |{peers}", row.threads));
     }
     line(text, "");
@@ -56,6 +56,11 @@ fn beside(row: &Keyed, peer: &str) -> String {
     format!("{nanos:.0} ({})", spanned(ratio, "×"))
 }
 
+/// A single key can be spread in one way only.
+fn spread_of(row: &Keyed) -> &'static str {
+    if row.keys == 1 { "one key" } else { row.spread.name() }
+}
+
 fn clock(text: &mut String, measured: &Measured) {
     line(text, "### Ours with and without the clock, ns per decision\n");
     line(text, "| mode | keys | spread | threads | reading the clock | told the moment | clock alone |");
@@ -63,7 +68,7 @@ fn clock(text: &mut String, measured: &Measured) {
     for row in &measured.keyed {
         let nanos = |name| row.rounds.nanos(name).median;
         let (read, told, alone) = (nanos(ours::NAME), nanos(ours::TOLD), nanos("clock alone"));
-        let (mode, keys, spread) = (row.mode.name(), grouped(row.keys), row.spread.name());
+        let (mode, keys, spread) = (row.mode.name(), grouped(row.keys), spread_of(row));
         line(
             text,
             &format!("| {mode} | {keys} | {spread} | {} | {read:.1} | {told:.1} | {alone:.1} |", row.threads),
