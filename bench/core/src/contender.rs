@@ -81,7 +81,7 @@ impl Mode {
         }
     }
 
-    /// The most at once. When admitting it must exceed all decisions of a run on one key (31 million),
+    /// The most at once. When admitting it must exceed all decisions of a run on one key (58 million),
     /// and take less than 400 days to fill, which is where our quotas end.
     pub(crate) fn burst(self) -> u32 {
         match self {

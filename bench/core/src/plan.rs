@@ -8,7 +8,7 @@ use crate::allocations::{self, Counted};
 use crate::contender::Mode;
 use crate::contenders::{self, ours};
 use crate::memory::{self, Held};
-use crate::rounds::{Course, Rounds};
+use crate::rounds::{Cache, Course, Rounds};
 use crate::start::Core;
 use crate::stream::{Spread, Stream};
 use crate::verdict::{Bar, Bound};
@@ -57,7 +57,7 @@ impl Plan {
             keys: &[1, 10_000, memory::MILLION],
             spreads: &[Spread::Uniform, Spread::Zipf],
             modes: &[Mode::Admitting, Mode::Refusing],
-            rounds: 25,
+            rounds: 15,
             slice: 400_000,
         }
     }
@@ -141,7 +141,7 @@ impl Measured {
                 let threads = if row.threads == 1 { "1 thread" } else { "2 threads" };
                 bars.push(Bar {
                     promise: format!("1 M keys, uniform, {threads}, {}: {peer} takes", row.mode.name()),
-                    measured: row.rounds.ratio(peer, ours::NAME).median,
+                    measured: row.rounds.ratio(peer, ours::NAME, Cache::Warm).median,
                     unit: "×",
                     bound: Bound::AtLeast(bound),
                 });
@@ -158,7 +158,7 @@ impl Measured {
         for row in self.unkeyed.iter().filter(|row| row.threads == 1) {
             bars.push(Bar {
                 promise: format!("not keyed, 1 thread, {}: beyond the clock", row.mode.name()),
-                measured: row.rounds.beyond(ours::UNKEYED, "clock alone").median,
+                measured: row.rounds.beyond(ours::UNKEYED, "clock alone", Cache::Warm).median,
                 unit: " ns",
                 bound: Bound::AtMost(15.0),
             });

@@ -3,7 +3,9 @@
 use crate::contender::Mode;
 use crate::contenders::ours;
 use crate::figures::Figure;
+use crate::memory::MILLION;
 use crate::plan::{Keyed, Measured};
+use crate::rounds::Cache;
 
 const PEERS: [&str; 5] = [
     "governor as shipped",
@@ -22,6 +24,7 @@ pub(crate) fn render(measured: &Measured) -> String {
             keyed(&mut text, mode, &rows, measured.rounds);
         }
     }
+    cold(&mut text, measured);
     clock(&mut text, measured);
     unkeyed(&mut text, measured);
     held(&mut text, measured);
@@ -43,17 +46,32 @@ fn keyed(text: &mut String, mode: Mode, rows: &[&Keyed], rounds: usize) {
     line(text, &format!("| keys | spread | threads | {} | {names} |", ours::NAME));
     line(text, &format!("|---:|---|---:|---:|{}", "---:|".repeat(PEERS.len())));
     for row in rows {
-        let peers: String = PEERS.iter().map(|peer| format!(" {} |", beside(row, peer))).collect();
-        let (keys, ours) = (grouped(row.keys), row.rounds.nanos(ours::NAME).median);
+        let peers: String =
+            PEERS.iter().map(|peer| format!(" {} |", beside(row, peer, Cache::Warm))).collect();
+        let (keys, ours) = (grouped(row.keys), row.rounds.nanos(ours::NAME, Cache::Warm).median);
         let spread = spread_of(row);
         line(text, &format!("| {keys} | {spread} | {} | {ours:.0} |{peers}", row.threads));
     }
     line(text, "");
 }
 
-fn beside(row: &Keyed, peer: &str) -> String {
-    let (nanos, ratio) = (row.rounds.nanos(peer).median, row.rounds.ratio(peer, ours::NAME));
-    format!("{nanos:.0} ({})", spanned(ratio, "×"))
+/// The million keys once more, right after all other contenders had their turn.
+fn cold(text: &mut String, measured: &Measured) {
+    line(text, "### A million keys with a cold cache\n");
+    line(text, &format!("| mode | spread | threads | {} | {} | {} |", ours::NAME, PEERS[0], PEERS[1]));
+    line(text, "|---|---|---:|---:|---:|---:|");
+    for row in measured.keyed.iter().filter(|row| row.keys == MILLION) {
+        let ours = row.rounds.nanos(ours::NAME, Cache::Cold).median;
+        let [shipped, hasher] = [PEERS[0], PEERS[1]].map(|peer| beside(row, peer, Cache::Cold));
+        let (mode, spread) = (row.mode.name(), row.spread.name());
+        line(text, &format!("| {mode} | {spread} | {} | {ours:.0} | {shipped} | {hasher} |", row.threads));
+    }
+    line(text, "");
+}
+
+fn beside(row: &Keyed, peer: &str, cache: Cache) -> String {
+    let nanos = row.rounds.nanos(peer, cache).median;
+    format!("{nanos:.0} ({})", spanned(row.rounds.ratio(peer, ours::NAME, cache), "×"))
 }
 
 /// A single key can be spread in one way only.
@@ -66,7 +84,7 @@ fn clock(text: &mut String, measured: &Measured) {
     line(text, "| mode | keys | spread | threads | reading the clock | told the moment | clock alone |");
     line(text, "|---|---:|---|---:|---:|---:|---:|");
     for row in &measured.keyed {
-        let nanos = |name| row.rounds.nanos(name).median;
+        let nanos = |name| row.rounds.nanos(name, Cache::Warm).median;
         let (read, told, alone) = (nanos(ours::NAME), nanos(ours::TOLD), nanos("clock alone"));
         let (mode, keys, spread) = (row.mode.name(), grouped(row.keys), spread_of(row));
         line(
@@ -82,8 +100,8 @@ fn unkeyed(text: &mut String, measured: &Measured) {
     line(text, &format!("| mode | threads | {} | governor direct | clock alone |", ours::UNKEYED));
     line(text, "|---|---:|---:|---:|---:|");
     for row in &measured.unkeyed {
-        let beyond = |name| spanned(row.rounds.beyond(name, "clock alone"), "");
-        let alone = row.rounds.nanos("clock alone").median;
+        let beyond = |name| spanned(row.rounds.beyond(name, "clock alone", Cache::Warm), "");
+        let alone = row.rounds.nanos("clock alone", Cache::Warm).median;
         let (ours, theirs) = (beyond(ours::UNKEYED), beyond("governor direct"));
         line(text, &format!("| {} | {} | {ours} | {theirs} | {alone:.1} |", row.mode.name(), row.threads));
     }

@@ -3,7 +3,10 @@
 //! The simplest comparison runs one contender to its end and then the next. On a shared machine the
 //! second may simply have met a busier minute. Here a round takes well under a second, each contender's
 //! time is divided by ours *of the same round*, and the median of those ratios is what counts. Who begins
-//! changes from round to round, since whoever follows a large table finds a cold cache.
+//! changes from round to round.
+//!
+//! Taking turns has a price: each contender finds the cache full of the others' tables. So a turn has three
+//! slices. The first is the *cold* figure, the second only warms up, the third is the *warm* figure.
 
 use std::error::Error;
 use std::thread;
@@ -15,8 +18,27 @@ use crate::stream::Stream;
 
 /// Every contender's nanoseconds per decision, round by round.
 pub(crate) struct Rounds {
-    contenders: Vec<(&'static str, Vec<f64>)>,
+    contenders: Vec<(&'static str, Vec<Turn>)>,
 }
+
+/// What a contender's turn came to, in nanoseconds per decision.
+#[derive(Clone, Copy)]
+struct Turn {
+    cold: f64,
+    warm: f64,
+}
+
+/// Which slice of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cache {
+    /// The first, after all others had theirs.
+    Cold,
+    /// The third.
+    Warm,
+}
+
+/// Slices of a turn.
+const SLICES: usize = 3;
 
 /// Where and how long to run.
 pub(crate) struct Course<'a> {
@@ -33,14 +55,15 @@ impl Rounds {
         contenders: &mut [Box<dyn Contender>],
         course: &Course<'_>,
     ) -> Result<Self, Box<dyn Error>> {
-        let mut times: Vec<(&'static str, Vec<f64>)> =
+        let mut times: Vec<(&'static str, Vec<Turn>)> =
             contenders.iter().map(|contender| (contender.name(), Vec::new())).collect();
         for round in 0..=course.rounds {
             for turn in 0..contenders.len() {
                 let at = (turn + round) % contenders.len();
-                let nanos = turn_of(contenders[at].as_mut(), course, round)?;
+                let mut slice = |number| nanos_of(contenders[at].as_mut(), course, round * SLICES + number);
+                let (cold, _, warm) = (slice(0)?, slice(1)?, slice(2)?);
                 if round > 0 {
-                    times[at].1.push(nanos);
+                    times[at].1.push(Turn { cold, warm });
                 }
             }
         }
@@ -48,33 +71,41 @@ impl Rounds {
     }
 
     /// Nanoseconds per decision of the contender with this name.
-    pub(crate) fn nanos(&self, name: &str) -> Figure {
-        Figure::of(self.of(name).iter().copied())
+    pub(crate) fn nanos(&self, name: &str, cache: Cache) -> Figure {
+        Figure::of(self.of(name, cache))
     }
 
     /// How many times longer `name` took than `base`, round by round.
-    pub(crate) fn ratio(&self, name: &str, base: &str) -> Figure {
-        Figure::of(self.of(name).iter().zip(self.of(base)).map(|(time, base)| time / base))
+    pub(crate) fn ratio(&self, name: &str, base: &str, cache: Cache) -> Figure {
+        Figure::of(self.of(name, cache).zip(self.of(base, cache)).map(|(time, base)| time / base))
     }
 
     /// How much longer `name` took than `base`, round by round.
-    pub(crate) fn beyond(&self, name: &str, base: &str) -> Figure {
-        Figure::of(self.of(name).iter().zip(self.of(base)).map(|(time, base)| time - base))
+    pub(crate) fn beyond(&self, name: &str, base: &str, cache: Cache) -> Figure {
+        Figure::of(self.of(name, cache).zip(self.of(base, cache)).map(|(time, base)| time - base))
     }
 
-    fn of(&self, name: &str) -> &[f64] {
+    fn of(&self, name: &str, cache: Cache) -> impl Iterator<Item = f64> {
         let found = self.contenders.iter().find(|(contender, _)| *contender == name);
-        found.map_or(&[], |(_, times)| times)
+        let turns = found.map_or(&[][..], |(_, turns)| turns);
+        turns.iter().map(move |turn| match cache {
+            Cache::Cold => turn.cold,
+            Cache::Warm => turn.warm,
+        })
     }
 }
 
-/// Lets one contender run its slice and returns nanoseconds per decision, as one thread saw it.
-fn turn_of(contender: &mut dyn Contender, course: &Course<'_>, round: usize) -> Result<f64, Box<dyn Error>> {
+/// Lets one contender run one slice and returns nanoseconds per decision, as one thread saw it.
+fn nanos_of(
+    contender: &mut dyn Contender,
+    course: &Course<'_>,
+    number: usize,
+) -> Result<f64, Box<dyn Error>> {
     let threads = course.cores.len();
     let start = Start::of(threads);
     let most = contender.most_decisions();
     let ids = |thread: usize| {
-        let slice = course.stream.slice(round * threads + thread);
+        let slice = course.stream.slice(number * threads + thread);
         &slice[..most.min(slice.len())]
     };
     let slices: Vec<Slice> = if let [core] = course.cores {
