@@ -1,0 +1,104 @@
+//! What stands before an instance: nothing, or the core's limiters.
+//!
+//! ```text
+//! arrival ──> gate: refuse · let wait · pass ──> the instance's own queue ──> workers
+//!                     ^                                                          │
+//!                     └───────────── a permit comes back, the next may pass <────┘
+//! ```
+//!
+//! The instance behind the gate is the same with and without protection: workers and a queue without
+//! bound, first come first served, for whom it makes no difference whether anybody still waits for the
+//! answer.
+
+use std::fmt;
+
+use tidegate_core::permit::{Outcome, Permit};
+use tidegate_core::{Criticality, Moment, Roll};
+
+use crate::slab::Id;
+
+/// What a gate is told about a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub(crate) id: Id,
+    /// How urgent it is.
+    pub criticality: Criticality,
+    /// When nobody waits for the answer any more.
+    pub deadline: Moment,
+    /// Which attempt it is; the first is 0.
+    pub attempt: u32,
+}
+
+/// What a gate lets through: the request, and the place it holds while it is inside.
+#[derive(Debug)]
+pub struct Passed {
+    pub(crate) id: Id,
+    pub(crate) permit: Option<Permit>,
+}
+
+impl Passed {
+    /// This request passes and holds this permit.
+    #[must_use]
+    pub const fn new(asked: &Asked, permit: Option<Permit>) -> Self {
+        Self { id: asked.id, permit }
+    }
+}
+
+/// What became of an arrival.
+#[derive(Debug)]
+pub enum Arrived {
+    /// It passes at once.
+    Pass(Passed),
+    /// It waits in the gate.
+    Wait,
+    /// It is refused.
+    Refuse,
+}
+
+/// What a refusal tells the caller about trying again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Another instance may have room.
+    MayRetry,
+    /// All are like me.
+    DontRetry,
+}
+
+/// Decides who may go on to the instance behind it.
+pub trait Gate: fmt::Debug {
+    /// A request arrives. Those who waited and are refused because of it go into `refused`.
+    fn arrive(&mut self, now: Moment, asked: Asked, roll: Roll, refused: &mut Vec<Asked>) -> Arrived;
+
+    /// One that waited and may pass now. Those that are given up on the way go into `refused`.
+    fn next(&mut self, now: Moment, refused: &mut Vec<Asked>) -> Option<Passed>;
+
+    /// A request that passed has ended so; its permit has been completed.
+    fn ended(&mut self, now: Moment, outcome: Outcome) {
+        let _ = (now, outcome);
+    }
+
+    /// What to tell one that is refused.
+    fn advice(&mut self, now: Moment, asked: &Asked) -> Advice {
+        let _ = (now, asked);
+        Advice::MayRetry
+    }
+
+    /// How many may be inside at this moment, if that is limited.
+    fn limit(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// No gate: everything passes.
+#[derive(Clone, Copy, Debug)]
+pub struct Open;
+
+impl Gate for Open {
+    fn arrive(&mut self, _: Moment, asked: Asked, _: Roll, _: &mut Vec<Asked>) -> Arrived {
+        Arrived::Pass(Passed::new(&asked, None))
+    }
+
+    fn next(&mut self, _: Moment, _: &mut Vec<Asked>) -> Option<Passed> {
+        None
+    }
+}

@@ -1,0 +1,52 @@
+//! Forty percent too much for twenty seconds: .9 -> 1.4 -> .9 (Breakwater's step).
+//!
+//! Without protection the queue grows by 0.4 s of work every second. After half a second whoever is
+//! served has waited longer than its patience of 200 ms, and from then on the service is fully busy
+//! with answers that nobody wants. When the load falls again to .9 the queue of 8 s shrinks by 0.1 s
+//! a second: 80 s until somebody is served in time.
+
+use tidegate_core::Criticality;
+
+use super::{Bound, Check, Scenario, Variant, millis, recovery, second, seconds};
+use crate::arrivals::{Load, Mix, Schedule};
+use crate::measure::Record;
+use crate::spec::Spec;
+
+/// The scenario.
+pub(super) const STEP: Scenario = Scenario {
+    id: "O1",
+    what: "load .9, then 1.4 for 20 s, then .9",
+    spec,
+    checks: &[
+        Check {
+            what: "G from one second after the step",
+            value: |record| record.goodput(&seconds(21..40)),
+            pass: Bound::AtLeast(0.9),
+            naive: Some(Bound::AtMost(0.1)),
+        },
+        Check {
+            what: "P: p99 of the accepted ÷ unloaded",
+            value: |record| slowness(record),
+            pass: Bound::AtMost(3.0),
+            naive: Some(Bound::AtLeast(4.0)),
+        },
+        Check {
+            what: "R in seconds",
+            value: |record| recovery(record, second(40)),
+            pass: Bound::AtMost(1.0),
+            naive: Some(Bound::AtLeast(20.0)),
+        },
+    ],
+};
+
+fn slowness(record: &Record) -> f64 {
+    record.slowest_percent(&seconds(21..40)).as_secs_f64() / super::UNLOADED_P99.as_secs_f64()
+}
+
+fn spec(variant: Variant) -> Spec {
+    let schedule = Schedule::default()
+        .steady(millis(20_000), Load(0.9))
+        .steady(millis(20_000), Load(1.4))
+        .steady(millis(40_000), Load(0.9));
+    super::one_service(schedule, Mix::only(Criticality::Critical), variant)
+}
