@@ -13,10 +13,12 @@
 //! | a counter for each of millions of keys | [`keyed`] |
 //! | one request over several limiters | [`together`] |
 //! | who costs most, who is refused most | [`heavy`] |
+//! | who waits, who is served next, who leaves unserved | [`queue`] |
 
 pub mod heavy;
 pub mod keyed;
 pub mod permit;
+pub mod queue;
 pub mod rate;
 pub mod shell;
 mod sync;

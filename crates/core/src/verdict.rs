@@ -69,7 +69,7 @@ pub enum Reason {
     QuotaSpent,
     /// The request costs more than the quota can ever hold at once.
     CostAboveBurst,
-    /// The request would have to wait longer than its limiter lets anybody wait.
+    /// The request would have to wait, or has waited, longer than its limiter lets anybody wait.
     WaitTooLong,
     /// All places are taken.
     LimitReached,
@@ -77,6 +77,18 @@ pub enum Reason {
     Blocked,
     /// The table of keys is full of active keys, and what newcomers share is used up.
     OverflowSpent,
+    /// Its level of criticality is being shed.
+    Shed,
+    /// What is left is kept for critical requests.
+    Reserved,
+    /// The queue has no room.
+    QueueFull,
+    /// It left the queue to make room for another.
+    Displaced,
+    /// It left the queue because everybody waits too long.
+    StandingQueue,
+    /// Its deadline has passed, or would pass before the answer.
+    DeadlinePassed,
 }
 
 impl Reason {
@@ -90,6 +102,12 @@ impl Reason {
             Self::LimitReached => "limit_reached",
             Self::Blocked => "blocked",
             Self::OverflowSpent => "overflow_spent",
+            Self::Shed => "shed",
+            Self::Reserved => "reserved",
+            Self::QueueFull => "queue_full",
+            Self::Displaced => "displaced",
+            Self::StandingQueue => "standing_queue",
+            Self::DeadlinePassed => "deadline_passed",
         }
     }
 }
