@@ -22,10 +22,10 @@
 
 use std::time::Duration;
 
-use super::group::{Group, SLOTS};
+use super::group::{Group, Rules, SLOTS};
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table, shared};
-use super::word::{Era, Slot, identity};
+use super::word::{AUTHOR, Beat, IDENTITY, PATIENCE, Slot, identity};
 use crate::rate::{DueRule, Reading};
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering};
@@ -35,6 +35,10 @@ use crate::verdict::{Charge, Usage, Verdict};
 /// Groups in which a key may settle: its home and seven more. At two thirds full, a group has no free
 /// slot one time in ten, so all eight are taken once in 10^8 newcomers.
 const PROBES: u64 = 8;
+
+/// Groups in which a newcomer looks for a vacant slot before it takes an idle one. All of them are full
+/// once in a thousand newcomers.
+const NEARBY: u64 = 3;
 
 /// A bounded table of counters of the due family.
 ///
@@ -66,7 +70,12 @@ impl DueTable {
     /// # Errors
     /// When 16 rules are enrolled already.
     pub fn enrol(&self, rule: &impl DueRule) -> Result<Enrolled<Packed>, Invalid> {
-        self.counters.rules.enrol(Packed(rule.packed()))
+        let schedule = rule.packed();
+        let enrolled = self.counters.rules.enrol(Packed(schedule))?;
+        // Before anybody can decide with the rule, since nobody has it yet.
+        let patience = Beat::count(PATIENCE << schedule.shift());
+        self.counters.patience.fetch_min(patience, Ordering::Relaxed);
+        Ok(enrolled)
     }
 }
 
@@ -78,6 +87,8 @@ pub struct DueSlots {
     /// The first slot of this group is the counter that newcomers of a full table share.
     overflow: Group,
     overflowed: AtomicU64,
+    /// Beats for which a group need not be tidied.
+    patience: AtomicU64,
 }
 
 /// A key's home and tag.
@@ -113,14 +124,9 @@ impl Counters for DueSlots {
     #[inline]
     fn take(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Charge> {
         let probe = self.probe(key);
-        loop {
-            let answer = match self.find(rule, probe, now) {
-                Some(spot) => self.charge(rule, &spot, now, cost),
-                None => self.arrive(rule, probe, now, cost),
-            };
-            if let Some(verdict) = answer {
-                return verdict;
-            }
+        match self.take_at_home(rule, probe, now, cost) {
+            Some(verdict) => verdict,
+            None => self.take_anywhere(rule, probe, now, cost),
         }
     }
 
@@ -150,7 +156,7 @@ impl Counters for DueSlots {
 
     fn retire(&self, rule: Self::Rule, heir: &Self::Rule, now: Moment) {
         for group in self.groups.iter().chain([&self.overflow]) {
-            let now = group.keep_up(&self.rules, heir, now);
+            let now = self.keep_up(group, heir, now);
             let granted = heir.rule.0.granted(now);
             group.rewrite(|slot| {
                 if slot.stamp() != rule.stamp() {
@@ -164,7 +170,7 @@ impl Counters for DueSlots {
 
     fn each(&self, now: Moment, show: &mut dyn FnMut(Counter)) {
         for (place, group) in self.groups.iter().enumerate() {
-            let base = group.header().era().start();
+            let base = group.header().tidied().start();
             for slot in (0..SLOTS).map(|index| group.slot(index)).filter(|slot| !slot.is_vacant()) {
                 let Some(Packed(writer)) = self.rules.stamped(slot.stamp()) else { continue };
                 let due = slot.due_since(writer.granted(base));
@@ -194,9 +200,8 @@ impl Counters for DueSlots {
 impl DueSlots {
     fn new(max_keys: MaxKeys) -> Self {
         let groups = (0..max_keys.groups(SLOTS)).map(|_| Group::vacant()).collect();
-        let overflow = Group::vacant();
-        overflow.swap(0, Slot::VACANT, Slot::new(identity(1, 0), 0, 0));
-        Self { rules: Roster::new(), groups, overflow, overflowed: AtomicU64::new(0) }
+        let (overflowed, patience) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Self { rules: Roster::new(), groups, overflow: Group::vacant(), overflowed, patience }
     }
 
     /// Changes how far a key is ahead; false when another thread was faster.
@@ -238,8 +243,62 @@ impl DueSlots {
         )
     }
 
-    /// Charges the counter at `spot`; nothing when another thread was faster.
+    /// Decides in the usual case, in a straight line: the group is tidy, the key is at home and was written
+    /// under this rule, and no other thread is faster. Nothing when it is not so.
+    ///
+    /// The fewer instructions lie between two decisions, the more of them wait for memory at once. With
+    /// a million keys that is what counts.
     #[inline]
+    fn take_at_home(
+        &self,
+        rule: &Enrolled<Packed>,
+        probe: Probe,
+        now: Moment,
+        cost: Cost,
+    ) -> Option<Verdict<Charge>> {
+        let group = &self.groups[probe.home];
+        if !group.is_tidy(now, self.patience.load(Ordering::Relaxed)) {
+            return None;
+        }
+        let author = Slot::new(identity(probe.tag, 0), rule.stamp(), 0);
+        let (index, slot) = group.find(author.0, AUTHOR)?;
+        let schedule = &rule.rule.0;
+        let reading = schedule.read(now);
+        let ahead = slot.ahead_of(reading.granted);
+        if !schedule.is_readable(ahead) {
+            return None;
+        }
+        match schedule.ask(reading, ahead, cost) {
+            Verdict::Refuse(refusal) => Some(Verdict::Refuse(refusal)),
+            Verdict::Admit((after, wait)) => {
+                let due = reading.granted + after;
+                let is_ours = group.swap(index, slot, slot.with_due(rule.stamp(), due));
+                is_ours.then(|| Verdict::Admit(charge_until(rule, cost, due, wait)))
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_anywhere(
+        &self,
+        rule: &Enrolled<Packed>,
+        probe: Probe,
+        now: Moment,
+        cost: Cost,
+    ) -> Verdict<Charge> {
+        loop {
+            let answer = match self.find(rule, probe, now) {
+                Some(spot) => self.charge(rule, &spot, now, cost),
+                None => self.arrive(rule, probe, now, cost),
+            };
+            if let Some(verdict) = answer {
+                return verdict;
+            }
+        }
+    }
+
+    /// Charges the counter at `spot`; nothing when another thread was faster.
     fn charge(
         &self,
         rule: &Enrolled<Packed>,
@@ -247,20 +306,23 @@ impl DueSlots {
         now: Moment,
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
-        let granted = rule.rule.0.granted(spot.now);
+        let schedule = &rule.rule.0;
+        let granted = schedule.granted(spot.now);
         let ahead = self.ahead(rule, spot.slot, spot.now, granted);
-        match rule.rule.0.ask(Reading { now, granted }, ahead, cost) {
-            Verdict::Refuse(refusal) => Some(Verdict::Refuse(refusal)),
+        let (after, verdict) = match schedule.ask(Reading { now, granted }, ahead, cost) {
             Verdict::Admit((after, wait)) => {
-                let due = granted + after;
-                let is_ours = self.publish(rule, spot, spot.slot.with_due(rule.stamp(), due), after);
-                is_ours.then(|| Verdict::Admit(charge_until(rule, cost, due, wait)))
+                (after, Verdict::Admit(charge_until(rule, cost, granted + after, wait)))
             }
-        }
+            Verdict::Refuse(refusal) if schedule.is_readable(spot.slot.ahead_of(granted)) => {
+                return Some(Verdict::Refuse(refusal));
+            }
+            Verdict::Refuse(refusal) => (ahead, Verdict::Refuse(refusal)),
+        };
+        let new = spot.slot.with_due(rule.stamp(), granted + after);
+        spot.group.swap(spot.index, spot.slot, new).then_some(verdict)
     }
 
     /// Decides for a key that has no slot, as for a fresh one; nothing when another thread was faster.
-    #[cold]
     fn arrive(
         &self,
         rule: &Enrolled<Packed>,
@@ -305,49 +367,71 @@ impl DueSlots {
         arrival
     }
 
+    /// Looks for a vacant slot nearby, then for an idle one: whoever left an idle slot may come back to it,
+    /// but a search through all groups for a vacant one would cost a newcomer more than that.
     fn settle_near(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, after: u64) -> (Arrival, u64) {
-        for distance in 0..PROBES {
-            let group = self.group(probe, distance);
-            let now = group.keep_up(&self.rules, rule, now);
-            let granted = rule.rule.0.granted(now);
-            for index in 0..SLOTS {
-                let slot = group.slot(index);
-                if self.ahead(rule, slot, now, granted) > 0 {
-                    continue;
-                }
-                let due = granted + after;
-                let new = Slot::new(identity(probe.tag, distance), rule.stamp(), due);
-                if self.publish(rule, &Spot { group, index, slot, now }, new, after) {
-                    return (Arrival::Settled(due), distance);
-                }
-            }
-        }
-        (Arrival::Full, 0)
+        let vacant = |slot: Slot, _, _| slot.is_vacant();
+        let idle = |slot: Slot, now, granted| self.ahead(rule, slot, now, granted) == 0;
+        self.settle_where(rule, probe, now, after, NEARBY, vacant)
+            .or_else(|| self.settle_where(rule, probe, now, after, PROBES, idle))
+            .unwrap_or((Arrival::Full, 0))
     }
 
-    #[inline]
+    fn settle_where(
+        &self,
+        rule: &Enrolled<Packed>,
+        probe: Probe,
+        now: Moment,
+        after: u64,
+        groups: u64,
+        is_free: impl Fn(Slot, Moment, u64) -> bool,
+    ) -> Option<(Arrival, u64)> {
+        (0..groups).find_map(|distance| {
+            let group = self.group(probe, distance);
+            let now = self.keep_up(group, rule, now);
+            let granted = rule.rule.0.granted(now);
+            let due = granted + after;
+            let new = Slot::new(identity(probe.tag, distance), rule.stamp(), due);
+            (0..SLOTS).find_map(|index| {
+                let slot = group.slot(index);
+                let spot = Spot { group, index, slot, now };
+                let is_ours = is_free(slot, now, granted) && self.publish(rule, &spot, new, after);
+                is_ours.then_some((Arrival::Settled(due), distance))
+            })
+        })
+    }
+
     fn find(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment) -> Option<Spot<'_>> {
         let group = &self.groups[probe.home];
-        let here = group.keep_up(&self.rules, rule, now);
-        if let Some((index, slot)) = group.find(identity(probe.tag, 0)) {
+        let here = self.keep_up(group, rule, now);
+        if let Some((index, slot)) = group.find(identity(probe.tag, 0), IDENTITY) {
             return Some(Spot { group, index, slot, now: here });
         }
         (1..=group.header().reach()).find_map(|distance| {
             let group = self.group(probe, distance);
-            let now = group.keep_up(&self.rules, rule, now);
-            let (index, slot) = group.find(identity(probe.tag, distance))?;
+            let now = self.keep_up(group, rule, now);
+            let (index, slot) = group.find(identity(probe.tag, distance), IDENTITY)?;
             Some(Spot { group, index, slot, now })
         })
     }
 
+    fn keep_up(&self, group: &Group, rule: &Enrolled<Packed>, now: Moment) -> Moment {
+        let patience = self.patience.load(Ordering::Relaxed);
+        group.keep_up(&Rules { rules: &self.rules, rule, patience }, now)
+    }
+
     fn shared_spot(&self, rule: &Enrolled<Packed>, now: Moment) -> Spot<'_> {
         let (group, index) = (&self.overflow, 0);
-        let now = group.keep_up(&self.rules, rule, now);
+        let now = self.keep_up(group, rule, now);
+        let slot = group.slot(index);
+        if slot.is_vacant() {
+            // Any tag will do, as long as the slot never looks vacant while it is in use.
+            group.swap(index, slot, Slot::new(identity(1, 0), rule.stamp(), rule.rule.0.granted(now)));
+        }
         Spot { group, index, slot: group.slot(index), now }
     }
 
     /// How far ahead a slot is under `rule`, whichever rule wrote it.
-    #[inline]
     fn ahead(&self, rule: &Enrolled<Packed>, slot: Slot, now: Moment, granted: u64) -> u64 {
         if slot.stamp() == rule.stamp() && !slot.is_vacant() {
             return rule.rule.0.readable(slot.ahead_of(granted));
@@ -364,18 +448,18 @@ impl DueSlots {
         })
     }
 
-    /// Swaps a slot, unless another thread changed it first.
+    /// Swaps a slot, unless another thread changed it first, for a due time that may lie before what the
+    /// slot held.
     ///
-    /// A thread that was put aside for seconds between reading the header and swapping may write a due
-    /// time that the group's present era cannot read; it then dates its own word anew.
-    #[inline]
+    /// A thread that was put aside between reading the header and swapping, for so long that the group was
+    /// tidied or moved meanwhile, may write a due time that can no longer be read; it dates its word anew.
     fn publish(&self, rule: &Enrolled<Packed>, spot: &Spot<'_>, new: Slot, after: u64) -> bool {
         if !spot.group.swap(spot.index, spot.slot, new) {
             return false;
         }
-        let (mine, seen) = (Era::of(spot.now), spot.group.header().era());
-        if seen != mine && seen != mine.next() {
-            let due = rule.rule.0.granted(seen.start()) + after;
+        let now = self.keep_up(spot.group, rule, spot.now);
+        let due = rule.rule.0.granted(now) + after;
+        if now != spot.now {
             spot.group.swap(spot.index, new, new.with_due(rule.stamp(), due));
         }
         true

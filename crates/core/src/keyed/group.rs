@@ -1,19 +1,25 @@
 //! Seven slots and a header in one cache line, and how they keep up with time.
 //!
-//! A slot has 32 bits for its due time, and a quota's clock passes that many grains in seconds. The bits
-//! can be read as long as the true due time is known to within half their range, so every slot must be
-//! looked at now and then. The header holds the **era** (2^30 ns) in which that was last done, and whoever
-//! finds an older one **tidies** the group first: a slot whose due time has passed becomes due now,
-//! which says the same and can be read for two seconds more. Nobody waits for a tidying thread:
+//! A slot has 32 bits for its due time, and a quota's clock passes that many grains in seconds or minutes.
+//! The bits can be read as long as the true due time is known to within half their range, so every slot
+//! must be looked at now and then. The header remembers when that was last done, and whoever finds that
+//! long ago **tidies** the group first: a slot whose due time has passed becomes vacant, which says the
+//! same for ever. Nobody waits for a tidying thread:
 //!
-//! - A slot it finds idle is swapped; whoever charges that slot at the same time makes the swap fail.
+//! - A slot it finds idle is vacated; whoever charges that slot at the same time makes the swap fail.
 //! - A slot it finds ahead is left alone, and whatever others do to it moves it on.
 //!
-//! When the clock was set back by more than an era, the group is **moved** to the earlier time: a key that
-//! was ahead stays ahead by as much, at most by its rule's extent, so that it neither gets a new burst nor
-//! waits until the old time returns. Only then does a decision wait, for the few nanoseconds it takes.
+//! How long a group may wait depends on the finest ticks among the table's rules: 2^30.6 of them. For 10 a
+//! second with a burst of 10 a tick is 16 ns, and a group is tidied every 26 s at most; for 100 a minute
+//! with a burst of 100, every half hour.
+//!
+//! A moment before the last tidying is a thread that comes late; it decides with the later time, which
+//! somebody has seen. When it lies more than a second before, the clock was set back, and the group is
+//! **moved** to the earlier time: a key that was ahead stays ahead by as much, at most by its rule's extent,
+//! so that it neither gets a new burst nor waits until the old time returns. Only then does a decision
+//! wait, for the few nanoseconds it takes.
 
-use super::word::{Era, Header, IDENTITY, Slot};
+use super::word::{Beat, Header, Slot};
 use crate::rate::Schedule;
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering, spin_loop, yield_now};
@@ -36,7 +42,7 @@ impl Group {
         Self { header: AtomicU64::new(0), slots: [(); SLOTS].map(|()| AtomicU64::new(0)) }
     }
 
-    /// Acquire pairs with the release of whoever tidied or moved: with the era come its slots.
+    /// Acquire pairs with the release of whoever tidied or moved: with the header come its slots.
     #[inline]
     pub(crate) fn header(&self) -> Header {
         Header(self.header.load(Ordering::Acquire))
@@ -53,16 +59,20 @@ impl Group {
         self.slots[index].compare_exchange(old.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// The slot of this identity.
+    /// The slot that agrees with `wanted` in the bits of `mask`. All slots are compared without a branch:
+    /// which of them it is cannot be predicted, and a wrong guess costs more than seven comparisons.
     #[inline]
-    pub(crate) fn find(&self, identity: u64) -> Option<(usize, Slot)> {
+    pub(crate) fn find(&self, wanted: u64, mask: u64) -> Option<(usize, Slot)> {
+        let mut matches = 0_u32;
         for index in 0..SLOTS {
-            let slot = self.slot(index);
-            if slot.0 & IDENTITY == identity {
-                return Some((index, slot));
-            }
+            matches |= u32::from((self.slot(index).0 ^ wanted) & mask == 0) << index;
         }
-        None
+        if matches == 0 {
+            return None;
+        }
+        let index = matches.trailing_zeros() as usize % SLOTS;
+        let slot = self.slot(index);
+        ((slot.0 ^ wanted) & mask == 0).then_some((index, slot))
     }
 
     fn swap_header(&self, old: Header, new: Header) -> bool {
@@ -91,63 +101,64 @@ impl Group {
         }
     }
 
-    /// Brings the group to the era of `now` and returns the moment to decide with: `now`, or the start of
-    /// the era that somebody else has already seen.
+    /// Whether the group was tidied within `patience`, so that its slots can be read at `now`.
     #[inline]
-    pub(crate) fn keep_up(&self, rules: &Roster<Packed>, rule: &Enrolled<Packed>, now: Moment) -> Moment {
-        let header = self.header();
-        if header.era() == Era::of(now) && !header.is_moving() {
-            return now;
-        }
-        self.catch_up(&Rules { rules, rule }, now)
+    pub(crate) fn is_tidy(&self, now: Moment, patience: u64) -> bool {
+        Beat::of(now).after(self.header().tidied()) < patience
+    }
+
+    /// Tidies the group if that was last done more than `patience` ago, and returns the moment to decide
+    /// with: `now`, or a later one that somebody else has already seen.
+    pub(crate) fn keep_up(&self, rules: &Rules<'_>, now: Moment) -> Moment {
+        if self.is_tidy(now, rules.patience) { now } else { self.catch_up(rules, now) }
     }
 
     #[cold]
     fn catch_up(&self, rules: &Rules<'_>, now: Moment) -> Moment {
         let mut tries = 0;
-        let era = Era::of(now);
+        let beat = Beat::of(now);
         loop {
             let header = self.header();
+            let tidied = header.tidied();
             if header.is_moving() {
                 pause(&mut tries);
-            } else if header.era() == era {
+            } else if beat.after(tidied) < rules.patience {
                 return now;
-            } else if header.era() == era.next() {
-                return header.era().start();
-            } else if header.era() > era {
-                self.move_back(rules, header, now);
-            } else {
+            } else if beat > tidied {
                 self.tidy(rules, header, now);
+            } else if tidied.after(beat) <= LATE {
+                return tidied.start();
+            } else {
+                self.move_back(rules, header, now);
             }
         }
     }
 
-    /// Rewrites idle slots as due now, then the era.
+    /// Vacates idle slots, then rewrites the header.
     fn tidy(&self, rules: &Rules<'_>, header: Header, now: Moment) {
         self.rewrite(|slot| {
             let schedule = rules.writer(slot);
-            let due = slot.due_since(schedule.granted(header.era().start()));
-            let granted = schedule.granted(now);
-            if due > granted { slot } else { slot.with_due(slot.stamp(), granted) }
+            let due = slot.due_since(schedule.granted(header.tidied().start()));
+            if due > schedule.granted(now) { slot } else { Slot::VACANT }
         });
         // A failure means that somebody else changed the header; the caller looks again.
-        self.swap_header(header, header.with_era(Era::of(now)));
+        self.swap_header(header, header.tidied_at(Beat::of(now)));
     }
 
-    /// Rewrites all slots for a time before the header's era.
+    /// Rewrites all slots for a time before the header's.
     fn move_back(&self, rules: &Rules<'_>, header: Header, now: Moment) {
         if !self.swap_header(header, header.moving()) {
             return;
         }
         self.rewrite(|slot| {
             let schedule = rules.writer(slot);
-            let base = schedule.granted(header.era().start());
+            let base = schedule.granted(header.tidied().start());
             let ahead = slot.due_since(base).saturating_sub(base).min(schedule.extent());
             slot.with_due(slot.stamp(), schedule.granted(now) + ahead)
         });
         loop {
             let header = self.header();
-            if self.swap_header(header, header.settled().with_era(Era::of(now))) {
+            if self.swap_header(header, header.tidied_at(Beat::of(now))) {
                 return;
             }
         }
@@ -167,10 +178,15 @@ impl Group {
     }
 }
 
+/// Beats by which a thread may come late, about a second: it read the clock and was then put aside.
+const LATE: u64 = 1 << 10;
+
 /// The rules a slot may have been written under: the caller's own at hand, the others looked up.
-struct Rules<'a> {
-    rules: &'a Roster<Packed>,
-    rule: &'a Enrolled<Packed>,
+pub(crate) struct Rules<'a> {
+    pub(crate) rules: &'a Roster<Packed>,
+    pub(crate) rule: &'a Enrolled<Packed>,
+    /// Beats for which a group need not be tidied, for the finest rule of all.
+    pub(crate) patience: u64,
 }
 
 impl Rules<'_> {

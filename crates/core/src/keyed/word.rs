@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slot    [rule: 4][distance: 3][tag: 25][due: 32]        0 when vacant
-//! header  [moving: 1][locked: 1][reach: 3][era: 59]
+//! header  [locked: 1][reach: 3][tidied: 60]               tidied all ones while moving
 //! ```
 //!
 //! Identity and state share a word, so that whoever changes the one notices a change of the other: a slot
@@ -16,9 +16,8 @@ use crate::units::Moment;
 const DUE: u64 = 0xffff_ffff;
 /// Tag and distance: whose slot it is.
 pub(crate) const IDENTITY: u64 = 0x0fff_ffff_0000_0000;
-
-/// An era lasts 2^30 ns, about a second. In it, no quota's clock advances by more than 2^30 grains.
-const ERA_BITS: u32 = 30;
+/// The upper half: whose slot it is, and which rule wrote it.
+pub(crate) const AUTHOR: u64 = 0xffff_ffff_0000_0000;
 
 /// Who a slot belongs to: the key's tag and how many groups from its home it lies.
 #[inline]
@@ -60,86 +59,96 @@ impl Slot {
         (self.0 >> 32) as u32 & 0x1ff_ffff
     }
 
-    /// How far the slot is ahead of `granted`, in a group that was tidied in this era or the last: the
-    /// difference of two 32-bit numbers less than half their range apart.
+    /// How far the slot is ahead of `granted`, in a group tidied within its [`PATIENCE`]: the difference of
+    /// two 32-bit numbers less than half their range apart.
     #[inline]
     pub(crate) const fn ahead_of(self, granted: u64) -> u64 {
         let difference = (self.0 as u32).wrapping_sub(granted as u32);
         if difference < 1 << 31 { difference as u64 } else { 0 }
     }
 
-    /// The full due time, in a group last tidied when `base` was granted. Dues written since then lie
-    /// between half an era before and an era plus eight extents after: less than 2^32 grains in all.
+    /// The full due time, in a group that was tidied when `base` was granted. Dues written since then lie
+    /// between a margin before it and patience and eight extents after it: within 2^32 grains.
     pub(crate) const fn due_since(self, base: u64) -> u64 {
-        const MARGIN: u32 = 1 << 29;
         let offset = (self.0 as u32).wrapping_sub(base as u32).wrapping_add(MARGIN);
         base.saturating_add(offset as u64).saturating_sub(MARGIN as u64)
     }
 }
 
+/// Ticks for which a group need not be tidied. With the margin, and with eight extents of at most 2^26
+/// grains, it stays below 2^31, half of what a slot's bits can tell apart.
+pub(crate) const PATIENCE: u64 = 3 << 29;
+
+/// Grains before the last tidying at which a late refund may still leave a slot due.
+const MARGIN: u32 = 1 << 29;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header(pub(crate) u64);
 
 impl Header {
-    const MOVING: u64 = 1 << 63;
-    pub(crate) const LOCKED: u64 = 1 << 62;
-    const REACH: u64 = 7 << 59;
+    pub(crate) const LOCKED: u64 = 1 << 63;
+    const REACH: u64 = 7 << 60;
+    const TIDIED: u64 = (1 << 60) - 1;
 
-    /// The era in which the group was last tidied.
+    /// When the group was last tidied.
     #[inline]
-    pub(crate) const fn era(self) -> Era {
-        Era(self.0 & !(Self::MOVING | Self::LOCKED | Self::REACH))
+    pub(crate) const fn tidied(self) -> Beat {
+        Beat(self.0 & Self::TIDIED)
     }
 
-    /// Whether its slots are being rewritten for an earlier time.
-    #[inline]
-    pub(crate) const fn is_moving(self) -> bool {
-        self.0 & Self::MOVING != 0
+    /// How many groups away keys at home here may be found.
+    pub(crate) const fn reach(self) -> u64 {
+        (self.0 & Self::REACH) >> 60
     }
 
     pub(crate) const fn is_locked(self) -> bool {
         self.0 & Self::LOCKED != 0
     }
 
-    /// How many groups away keys at home here may be found.
-    #[inline]
-    pub(crate) const fn reach(self) -> u64 {
-        (self.0 & Self::REACH) >> 59
+    /// Whether its slots are being rewritten for an earlier time.
+    pub(crate) const fn is_moving(self) -> bool {
+        self.0 & Self::TIDIED == Self::TIDIED
     }
 
-    pub(crate) const fn with_era(self, era: Era) -> Self {
-        Self(self.0 & (Self::MOVING | Self::LOCKED | Self::REACH) | era.0)
+    pub(crate) const fn tidied_at(self, beat: Beat) -> Self {
+        Self(self.0 & !Self::TIDIED | beat.0)
     }
 
+    /// A time at which nobody finds the group tidy, so that the quick look need not ask for more.
     pub(crate) const fn moving(self) -> Self {
-        Self(self.0 | Self::MOVING)
-    }
-
-    pub(crate) const fn settled(self) -> Self {
-        Self(self.0 & !Self::MOVING)
+        Self(self.0 | Self::TIDIED)
     }
 
     pub(crate) fn with_reach(self, reach: u64) -> Self {
-        Self(self.0 & !Self::REACH | self.reach().max(reach) << 59)
+        Self(self.0 & !Self::REACH | self.reach().max(reach) << 60)
     }
 }
 
-/// A second or so of the table's time.
+/// A moment to within 2^20 ns, about a millisecond: as well as a header knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Era(u64);
+pub(crate) struct Beat(u64);
 
-impl Era {
+impl Beat {
+    const BITS: u32 = 20;
+
     #[inline]
     pub(crate) const fn of(now: Moment) -> Self {
-        Self(now.nanos() >> ERA_BITS)
+        Self(now.nanos() >> Self::BITS)
+    }
+
+    /// How many beats fit a length of time.
+    pub(crate) const fn count(nanos: u64) -> u64 {
+        nanos >> Self::BITS
     }
 
     pub(crate) const fn start(self) -> Moment {
-        Moment::from_nanos(self.0 << ERA_BITS)
+        Moment::from_nanos(self.0 << Self::BITS)
     }
 
-    pub(crate) const fn next(self) -> Self {
-        Self(self.0 + 1)
+    /// How many beats after `earlier`; as good as endless when it is in fact before.
+    #[inline]
+    pub(crate) const fn after(self, earlier: Self) -> u64 {
+        self.0.wrapping_sub(earlier.0)
     }
 }
 
@@ -160,9 +169,10 @@ mod tests {
 
     #[test]
     fn a_header_keeps_what_it_is_given() {
-        let era = Era::of(Moment::from_nanos(u64::MAX));
-        let header = Header(Header::LOCKED).with_era(era).with_reach(3).with_reach(2).moving();
-        assert!(header.is_locked() && header.is_moving() && !header.settled().is_moving());
-        assert_eq!((header.era(), header.reach()), (era, 3));
+        let beat = Beat::of(Moment::from_nanos(u64::MAX));
+        let header = Header(Header::LOCKED).tidied_at(beat).with_reach(3).with_reach(2);
+        assert!(header.is_locked() && header.moving().is_moving() && !header.is_moving());
+        assert_eq!(header.moving().tidied_at(beat), header);
+        assert_eq!((header.tidied(), header.reach()), (beat, 3));
     }
 }

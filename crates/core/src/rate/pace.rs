@@ -65,6 +65,11 @@ impl Pace {
         Self { one: pace.grains_exactly(Cost::ONE), ..pace }
     }
 
+    /// The length of a tick, as a power of two of nanoseconds.
+    pub(crate) const fn shift(&self) -> u32 {
+        self.shift
+    }
+
     /// The grains `cost` takes, rounded up where a grain is more than a millionth of a unit.
     #[inline]
     pub(crate) fn grains(&self, cost: Cost) -> u64 {

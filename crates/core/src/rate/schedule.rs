@@ -30,8 +30,9 @@ use crate::verdict::{Charge, Reason, Refusal, Retry, Usage, Verdict};
 /// wrong by seven bursts and bounds how long a wrong estimate can silence its key.
 const DEBT: u64 = 8;
 
-/// Extents of packed schedules stay below this, so that [`DEBT`] of them fit a signed 32-bit number.
-const PACKED_EXTENT: u64 = (1 << 28) - 1;
+/// Extents of packed schedules stay below this, so that [`DEBT`] of them leave three quarters of a signed
+/// 32-bit number for the time that passes between two looks at a slot.
+const PACKED_EXTENT: u64 = (1 << 26) - 1;
 
 /// A rule that keeps one number a key. Implemented by the three algorithms of the family.
 pub trait DueRule {
@@ -39,7 +40,7 @@ pub trait DueRule {
     fn fine(&self) -> &Schedule;
 
     /// Its arithmetic in ticks coarse enough for the 32 bits that a packed table spends on a key:
-    /// about four billionths of the time in which the quota grants its whole burst.
+    /// at most 30 billionths of the time in which the quota grants its whole burst.
     fn packed(&self) -> Schedule;
 }
 
@@ -140,6 +141,11 @@ impl Schedule {
             pace,
             terms,
         }
+    }
+
+    /// The length of a tick, as a power of two of nanoseconds.
+    pub(crate) const fn shift(&self) -> u32 {
+        self.pace.shift()
     }
 
     /// The grains granted up to `now`: where a key that took nothing is due.
@@ -254,6 +260,7 @@ impl Schedule {
     }
 
     /// How long until the clock has granted this many more grains.
+    #[inline(never)]
     fn until(&self, reading: Reading, grains: u64) -> Duration {
         self.pace.until(reading.now, reading.granted.saturating_add(grains))
     }
