@@ -13,8 +13,10 @@
 //! | a counter for each of millions of keys | [`keyed`] |
 //! | one request over several limiters | [`together`] |
 //! | who costs most, who is refused most | [`heavy`] |
+//! | how many may be in flight, found out while serving | [`concurrency`] |
 //! | who waits, who is served next, who leaves unserved | [`queue`] |
 
+pub mod concurrency;
 pub mod heavy;
 pub mod keyed;
 pub mod permit;

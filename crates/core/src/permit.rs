@@ -14,8 +14,13 @@
 //! | third asks            | 2         | refused |
 //! | second is cancelled   | 1         | counted as abandoned |
 //! | third asks again      | 2         | permit |
+//!
+//! A permit that travels (into a future, with a response body) owns its limiter through an [`Arc`]. Where
+//! the work ends before the borrow does, `Permit<&Limiter>` costs no reference count; on a limiter that
+//! threads share, that count is one more line of memory they fight over.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +48,10 @@ pub struct Ended {
     pub outcome: Outcome,
     /// How long it took; unknown for what was abandoned.
     pub took: Option<Duration>,
+    /// When the place was taken.
+    pub taken: Moment,
+    /// What the limiter noted on the permit when it gave it out.
+    pub note: u64,
 }
 
 /// A limiter whose places come back by themselves.
@@ -52,34 +61,53 @@ pub trait Places: Send + Sync + fmt::Debug {
 }
 
 /// The right to one place in flight. Completed or dropped, it ends exactly once.
+///
+/// `H` is how it holds its limiter: shared by default, or borrowed.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped at once abandons its place"]
-pub struct Permit {
-    places: Option<Arc<dyn Places>>,
+pub struct Permit<H = Arc<dyn Places>>
+where
+    H: Deref<Target: Places>,
+{
+    places: Option<H>,
     taken: Moment,
+    note: u64,
 }
 
 impl Permit {
     /// The right to a place that the caller has just taken from `places`.
     pub fn new(places: Arc<dyn Places>, taken: Moment) -> Self {
-        Self { places: Some(places), taken }
+        Self::noted(places, taken, 0)
+    }
+}
+
+impl<H> Permit<H>
+where
+    H: Deref<Target: Places>,
+{
+    /// The right to a place just taken from `places`, which is handed `note` when the place comes back.
+    pub fn noted(places: H, taken: Moment, note: u64) -> Self {
+        Self { places: Some(places), taken, note }
     }
 
     /// Ends the work with what was learnt.
     pub fn complete(mut self, now: Moment, outcome: Outcome) {
-        self.end(Ended { outcome, took: Some(now.since(self.taken)) });
+        self.end(outcome, Some(now.since(self.taken)));
     }
 
-    fn end(&mut self, ended: Ended) {
+    fn end(&mut self, outcome: Outcome, took: Option<Duration>) {
         if let Some(places) = self.places.take() {
-            places.give_back(ended);
+            places.give_back(Ended { outcome, took, taken: self.taken, note: self.note });
         }
     }
 }
 
-impl Drop for Permit {
+impl<H> Drop for Permit<H>
+where
+    H: Deref<Target: Places>,
+{
     fn drop(&mut self) {
-        self.end(Ended { outcome: Outcome::Abandoned, took: None });
+        self.end(Outcome::Abandoned, None);
     }
 }
 

@@ -1,0 +1,181 @@
+//! What holds for every limit, whatever algorithm moves it.
+//!
+//! An algorithm proposes; the controller has the last word. It asks in this order, and the first answer is the
+//! reason that the change carries:
+//!
+//! 1. Did the service say that it is *overloaded*? Then what the algorithm proposes.
+//! 2. Were less than half of the places in use? Then it holds: nothing was learnt about more of them, and a limit
+//!    that grows while unused is no limit when the flood comes. Nor did few places cause what is slow.
+//! 3. Is the median above the *objective*? Then a tenth less, unless the service takes that long without load:
+//!    then fewer places would not help, and it holds.
+//! 4. Less, but the time is spent *elsewhere*? Then it holds: a slow dependency is not cured by serving fewer
+//!    (NCL#171).
+//! 5. More, but few succeeded (*unproven*), or the last growth was futile (*throughput*)? Then it holds.
+//! 6. Never outside the operator's bounds.
+//!
+//! AIMD between 10 and 40 with an objective of 100 ms, one line a window:
+//!
+//! | limit | in flight | median | | limit after | why |
+//! |-------|-----------|--------|---|-----------|-----|
+//! | 20    | 20        | 10 ms  |                 | 25 | headroom (slow start: a quarter) |
+//! | 25    | 12        | 10 ms  |                 | 25 | unused |
+//! | 25    | 25        | 150 ms |                 | 22 | objective |
+//! | 22    | 22        | 150 ms | dependency slow | 22 | dependency |
+//! | 22    | 22        | 10 ms  |                 | 23 | headroom |
+//! | 23    | 23        | 10 ms  | 5 % overloaded  | 20 | overloaded |
+
+use std::time::Duration;
+
+use super::algorithm::{LimitAlgorithm, Proposal, Reading, whole};
+use super::baseline::Baseline;
+use super::bounds::{Bounds, Objective, Surroundings};
+use super::change::{Change, Why};
+use super::payoff::{self, Payoff};
+use super::window::Window;
+
+/// A limit, the algorithm that moves it, and what it must respect.
+#[derive(Debug)]
+pub struct Controller {
+    algorithm: Box<dyn LimitAlgorithm>,
+    bounds: Bounds,
+    objective: Objective,
+    limit: f64,
+    baseline: Baseline,
+    payoff: Payoff,
+    is_starting: bool,
+}
+
+/// What a window above the objective leaves of the limit: a tenth less, as AIMD has it.
+const OBJECTIVE_BACKOFF: f64 = 0.9;
+
+impl Controller {
+    /// A limit that starts where the bounds say.
+    #[must_use]
+    pub fn new(algorithm: impl LimitAlgorithm + 'static, bounds: Bounds, objective: Objective) -> Self {
+        Self {
+            algorithm: Box::new(algorithm),
+            bounds,
+            objective,
+            limit: f64::from(bounds.initial()),
+            baseline: Baseline::default(),
+            payoff: Payoff::default(),
+            is_starting: true,
+        }
+    }
+
+    /// How many may be in flight.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        whole(self.limit)
+    }
+
+    /// What a request takes without load, as far as is known.
+    #[must_use]
+    pub const fn baseline(&self) -> Option<Duration> {
+        self.baseline.latency()
+    }
+
+    /// The name of the algorithm.
+    #[must_use]
+    pub fn algorithm(&self) -> &'static str {
+        self.algorithm.name()
+    }
+
+    /// What the operator allows.
+    #[must_use]
+    pub const fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Other bounds. The limit moves only as far as it must; `Bounds::exactly` pins it.
+    pub fn set_bounds(&mut self, bounds: Bounds) -> Change {
+        let from = self.limit();
+        self.bounds = bounds;
+        self.limit = self.within_bounds(self.limit);
+        Change { from, to: self.limit(), why: Why::Operator }
+    }
+
+    /// Another objective.
+    pub const fn set_objective(&mut self, objective: Objective) {
+        self.objective = objective;
+    }
+
+    /// Another algorithm. It starts from the limit and the baseline that are known.
+    pub fn set_algorithm(&mut self, algorithm: impl LimitAlgorithm + 'static) {
+        self.algorithm = Box::new(algorithm);
+    }
+
+    /// Learns from a closed window.
+    pub fn update(&mut self, window: &Window, surroundings: Surroundings) -> Change {
+        let from = self.limit();
+        // What a slow dependency adds is no baseline, and few successes among failures are no measure.
+        let is_typical = !surroundings.is_dependency_slow && !window.is_unproven();
+        if let Some(latency) = window.latency.filter(|_| is_typical) {
+            self.baseline.observe(window.max_in_flight, latency.median);
+        }
+        let decided = self.decide(window, surroundings);
+        let limit = self.within_bounds(decided.limit);
+        self.is_starting &= matches!(decided.why, Why::Headroom | Why::Unused);
+        let is_clamped = (limit - decided.limit).abs() > f64::EPSILON;
+        self.limit = limit;
+        let to = self.limit();
+        let why = match decided.why {
+            _ if !is_clamped || to != from => decided.why,
+            _ if decided.limit < limit => Why::Floor,
+            _ => Why::Ceiling,
+        };
+        Change { from, to, why }
+    }
+
+    fn decide(&mut self, window: &Window, surroundings: Surroundings) -> Proposal {
+        let reading = Reading {
+            limit: self.limit,
+            window,
+            baseline: self.baseline.latency(),
+            is_starting: self.is_starting,
+        };
+        let proposal = self.algorithm.propose(&reading);
+        if matches!(proposal.why, Why::Fixed | Why::Overloaded) {
+            return proposal;
+        }
+        if window.is_unused(reading.places()) {
+            return reading.hold(Why::Unused);
+        }
+        let proposal = self.held_to_objective(&reading, proposal);
+        if proposal.limit < reading.limit && surroundings.is_elsewhere() {
+            return reading.hold(Why::Dependency);
+        }
+        if proposal.limit <= reading.limit {
+            return proposal;
+        }
+        if surroundings.is_dependency_slow {
+            return reading.hold(Why::Dependency);
+        }
+        if window.is_unproven() {
+            return reading.hold(Why::Unproven);
+        }
+        match self.payoff.judge(reading.limit, window) {
+            payoff::Verdict::Open => proposal,
+            payoff::Verdict::Resting => reading.hold(Why::Throughput),
+            payoff::Verdict::Futile(limit) => Proposal { limit, why: Why::Throughput },
+        }
+    }
+
+    /// The proposal, or less when the median is above the objective.
+    fn held_to_objective(&self, reading: &Reading<'_>, proposal: Proposal) -> Proposal {
+        let target = self.objective.target();
+        if reading.window.latency.is_none_or(|latency| latency.median <= target) {
+            return proposal;
+        }
+        let is_attainable = reading.baseline.is_none_or(|baseline| baseline <= target);
+        let limit = if is_attainable { reading.limit * OBJECTIVE_BACKOFF } else { reading.limit };
+        if proposal.limit < limit { proposal } else { Proposal { limit, why: Why::Objective } }
+    }
+
+    fn within_bounds(&self, limit: f64) -> f64 {
+        limit.clamp(f64::from(self.bounds.min()), f64::from(self.bounds.max()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

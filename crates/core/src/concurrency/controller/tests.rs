@@ -1,0 +1,150 @@
+use super::*;
+use crate::concurrency::window::Latency;
+use crate::concurrency::{Aimd, Fixed, Gradient, Vegas};
+use crate::units::Ratio;
+
+const QUIET: Surroundings = Surroundings { utilisation: None, is_dependency_slow: false };
+const SLOW_DEPENDENCY: Surroundings = Surroundings { utilisation: None, is_dependency_slow: true };
+
+/// A window of a second in which all that was in flight took the same time.
+fn window(in_flight: u32, millis: u64) -> Window {
+    let median = Duration::from_millis(millis);
+    Window {
+        length: Duration::from_secs(1),
+        latency: Some(Latency { min: median, median, mean: median }),
+        succeeded: whole(f64::from(in_flight) / median.as_secs_f64()),
+        failed: 0,
+        overloaded: 0,
+        abandoned: 0,
+        max_in_flight: in_flight,
+    }
+}
+
+fn overloaded(window: Window) -> Window {
+    Window { overloaded: window.succeeded / 20, ..window }
+}
+
+fn controller(algorithm: impl LimitAlgorithm + 'static, bounds: std::ops::RangeInclusive<u32>) -> Controller {
+    let objective = Objective::latency(Duration::from_millis(100)).unwrap();
+    Controller::new(algorithm, Bounds::new(bounds).unwrap(), objective)
+}
+
+fn change(from: u32, to: u32, why: Why) -> Change {
+    Change { from, to, why }
+}
+
+#[test]
+fn six_windows_move_the_limit_as_in_the_example() {
+    let mut limit = controller(Aimd::default(), 10..=40);
+    for (window, surroundings, expected) in [
+        (window(20, 10), QUIET, change(20, 25, Why::Headroom)),
+        (window(12, 10), QUIET, change(25, 25, Why::Unused)),
+        (window(25, 150), QUIET, change(25, 22, Why::Objective)),
+        (window(22, 150), SLOW_DEPENDENCY, change(22, 22, Why::Dependency)),
+        (window(22, 10), QUIET, change(22, 23, Why::Headroom)),
+        (overloaded(window(23, 10)), QUIET, change(23, 20, Why::Overloaded)),
+    ] {
+        assert_eq!(limit.update(&window, surroundings), expected);
+    }
+}
+
+#[test]
+fn bounds_end_every_movement_and_are_the_reason_once_reached() {
+    let mut limit = controller(Aimd::default(), 18..=22);
+    assert_eq!(limit.update(&window(20, 10), QUIET), change(20, 22, Why::Headroom));
+    assert_eq!(limit.update(&window(22, 10), QUIET), change(22, 22, Why::Ceiling));
+    assert_eq!(limit.update(&overloaded(window(22, 10)), QUIET), change(22, 19, Why::Overloaded));
+    assert_eq!(limit.update(&overloaded(window(19, 10)), QUIET), change(19, 18, Why::Overloaded));
+    assert_eq!(limit.update(&overloaded(window(18, 10)), QUIET), change(18, 18, Why::Floor));
+}
+
+#[test]
+fn an_overloaded_answer_shrinks_the_limit_of_every_algorithm_but_the_fixed() {
+    let bounds = 1..=100;
+    for mut limit in [
+        controller(Aimd::default(), bounds.clone()),
+        controller(Vegas, bounds.clone()),
+        controller(Gradient::default(), bounds.clone()),
+    ] {
+        let change = limit.update(&overloaded(window(20, 10)), QUIET);
+        assert_eq!((change.to, change.why), (18, Why::Overloaded), "{}", limit.algorithm());
+        // Also when few places are in use: the service knows better than our count.
+        let change = limit.update(&overloaded(window(2, 10)), QUIET);
+        assert!(change.to < change.from && change.why == Why::Overloaded);
+    }
+    let mut fixed = controller(Fixed, bounds);
+    assert_eq!(fixed.update(&overloaded(window(20, 900)), QUIET), change(20, 20, Why::Fixed));
+}
+
+#[test]
+fn nothing_moves_while_places_are_unused() {
+    for mut limit in [
+        controller(Aimd::default(), 1..=100),
+        controller(Vegas, 1..=100),
+        controller(Gradient::default(), 1..=100),
+    ] {
+        for millis in [10, 10, 90, 900, 10] {
+            assert_eq!(limit.update(&window(9, millis), QUIET), change(20, 20, Why::Unused));
+        }
+    }
+}
+
+#[test]
+fn windows_in_which_most_failed_or_were_abandoned_never_grow_the_limit() {
+    for spoil in [
+        |window: Window| Window { failed: window.succeeded + 1, ..window },
+        |window: Window| Window { abandoned: window.succeeded + 1, ..window },
+    ] {
+        let mut limit = controller(Aimd::default(), 1..=100);
+        assert_eq!(limit.update(&spoil(window(20, 1)), QUIET), change(20, 20, Why::Unproven));
+        assert_eq!(limit.baseline(), None);
+    }
+    let mut limit = controller(Vegas, 1..=100);
+    let nothing = Window { latency: None, succeeded: 0, abandoned: 60, ..window(20, 1) };
+    assert_eq!(limit.update(&nothing, QUIET), change(20, 20, Why::Unproven));
+}
+
+#[test]
+fn a_slow_dependency_does_not_collapse_the_limit() {
+    // M7: latency goes from 10 ms to 900 ms while the own processor is idle, for ten minutes.
+    let idle = Surroundings { utilisation: Some(Ratio::new(0.05).unwrap()), is_dependency_slow: false };
+    for told in [idle, SLOW_DEPENDENCY] {
+        for mut limit in [
+            controller(Aimd::default(), 1..=100),
+            controller(Vegas, 1..=100),
+            controller(Gradient::default(), 1..=100),
+        ] {
+            let _ = limit.update(&window(20, 10), QUIET);
+            let before = limit.limit();
+            for _ in 0..600 {
+                let change = limit.update(&window(before, 900), told);
+                assert_eq!((change.to, change.why), (before, Why::Dependency), "{}", limit.algorithm());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dependency_nobody_told_of_costs_about_a_quarter_and_not_all() {
+    // The same without being told: within the objective, latency triples whatever is in flight.
+    for mut limit in [controller(Vegas, 1..=100), controller(Gradient::default(), 1..=100)] {
+        for _ in 0..10 {
+            let _ = limit.update(&window(limit.limit(), 10), QUIET);
+        }
+        let before = limit.limit();
+        let least = (0..200).map(|_| limit.update(&window(limit.limit(), 30), QUIET).to).min().unwrap();
+        assert!(least * 10 >= before * 6, "{} fell from {before} to {least}", limit.algorithm());
+        assert!(limit.limit() >= before, "{} stays at {}", limit.algorithm(), limit.limit());
+    }
+}
+
+#[test]
+fn the_operator_moves_the_limit_only_as_far_as_the_bounds_demand() {
+    let mut limit = controller(Vegas, 1..=100);
+    assert_eq!(limit.set_bounds(Bounds::new(5..=50).unwrap()), change(20, 20, Why::Operator));
+    assert_eq!(limit.set_bounds(Bounds::new(1..=8).unwrap()), change(20, 8, Why::Operator));
+    assert_eq!(limit.set_bounds(Bounds::exactly(40).unwrap()), change(8, 40, Why::Operator));
+    assert_eq!(limit.update(&window(40, 10), QUIET), change(40, 40, Why::Ceiling));
+    limit.set_algorithm(Aimd::default());
+    assert_eq!((limit.algorithm(), limit.limit()), ("aimd", 40));
+}
