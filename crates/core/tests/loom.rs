@@ -168,42 +168,65 @@ fn an_idle_slot_is_reused_or_charged_but_not_both() {
     });
 }
 
+/// A table whose only group was tidied at 1 s. Ticks of this rule are 16 ns, so it must be tidied again from
+/// 26 770 ms on.
+fn tidied_table() -> (Arc<DueTable>, Arc<Enrolled<Packed>>) {
+    let (table, rule) = table(1);
+    assert!(table.decide(&rule, table.key("ann"), at(1_000), Cost::ONE).is_admit());
+    (table, rule)
+}
+
 #[test]
-fn a_group_is_tidied_while_a_slower_thread_charges_it() {
+fn a_group_is_tidied_while_a_slower_thread_looks_at_an_active_key() {
     explore(|| {
-        let (table, rule) = table(1);
+        let (table, rule) = tidied_table();
         let (ann, bob) = (table.key("ann"), table.key("bob"));
-        assert!(table.decide(&rule, ann, at(1_000), Cost::ONE).is_admit());
-        // An era ends at 1073 ms. One thread is in the new era, the other still in the old one.
+        assert!(table.decide(&rule, ann, at(26_700), Cost::ONE).is_admit());
         let other = {
             let (table, rule) = (table.clone(), rule.clone());
-            thread::spawn(move || assert!(table.decide(&rule, bob, at(1_080), Cost::ONE).is_admit()))
+            thread::spawn(move || assert!(table.decide(&rule, bob, at(26_780), Cost::ONE).is_admit()))
         };
-        assert!(!table.decide(&rule, ann, at(1_070), Cost::ONE).is_admit());
+        assert!(!table.decide(&rule, ann, at(26_760), Cost::ONE).is_admit());
         other.join().unwrap();
-        assert!(!table.decide(&rule, ann, at(1_090), Cost::ONE).is_admit());
-        assert!(!table.decide(&rule, bob, at(1_090), Cost::ONE).is_admit());
-        assert!(table.decide(&rule, ann, at(2_000), Cost::ONE).is_admit());
+        assert!(!table.decide(&rule, ann, at(26_790), Cost::ONE).is_admit());
+        assert!(!table.decide(&rule, bob, at(26_790), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, ann, at(27_700), Cost::ONE).is_admit());
+    });
+}
+
+#[test]
+fn a_group_is_tidied_while_a_slower_thread_charges_an_idle_key() {
+    explore(|| {
+        let (table, rule) = tidied_table();
+        let (ann, bob) = (table.key("ann"), table.key("bob"));
+        let other = {
+            let (table, rule) = (table.clone(), rule.clone());
+            thread::spawn(move || assert!(table.decide(&rule, bob, at(26_780), Cost::ONE).is_admit()))
+        };
+        assert!(table.decide(&rule, ann, at(26_760), Cost::ONE).is_admit());
+        other.join().unwrap();
+        assert!(!table.decide(&rule, ann, at(26_790), Cost::ONE).is_admit());
+        assert!(!table.decide(&rule, bob, at(26_790), Cost::ONE).is_admit());
     });
 }
 
 #[test]
 fn a_group_is_moved_back_by_two_threads_at_once() {
     explore(|| {
-        // Moved twice, a due time of 4095 ms would read as one just before 8590 ms, when the era began in
-        // which it was written: as idle.
+        // Moved twice, a due time of 11 210 ms would read as one just before 20 s, when the group was tidied,
+        // because 2^32 ticks lie between: as idle.
         let table = Arc::new(DueTable::new(MaxKeys::new(1).unwrap(), 1));
         let quota = Quota::per_second(Cost::of(10)).unwrap().with_burst(Cost::ONE).unwrap();
         let rule = Arc::new(table.enrol(&TokenBucket::new(quota)).unwrap());
         let ann = table.key("ann");
-        assert!(table.decide(&rule, ann, at(9_000), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, ann, at(20_000), Cost::ONE).is_admit());
         let other = {
             let (table, rule) = (table.clone(), rule.clone());
-            thread::spawn(move || assert!(!table.decide(&rule, ann, at(3_995), Cost::ONE).is_admit()))
+            thread::spawn(move || assert!(!table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit()))
         };
-        assert!(!table.decide(&rule, ann, at(3_995), Cost::ONE).is_admit());
+        assert!(!table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit());
         other.join().unwrap();
-        assert!(table.decide(&rule, ann, at(4_095), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, ann, at(11_210), Cost::ONE).is_admit());
     });
 }
 
