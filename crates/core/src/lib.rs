@@ -14,16 +14,24 @@
 //! | one request over several limiters | [`together`] |
 //! | who costs most, who is refused most | [`heavy`] |
 //! | how many may be in flight, found out while serving | [`concurrency`] |
+//! | whether calling a dependency makes sense now | [`breaker`], [`throttle`] |
+//! | whether, when and how often to try again | [`mod@retry`] |
+//! | how long to wait for an answer | [`timeout`] |
 //! | who waits, who is served next, who leaves unserved | [`queue`] |
 
+pub mod breaker;
 pub mod concurrency;
 pub mod heavy;
 pub mod keyed;
 pub mod permit;
 pub mod queue;
 pub mod rate;
+pub mod retry;
 pub mod shell;
 mod sync;
+mod tally;
+pub mod throttle;
+pub mod timeout;
 pub mod together;
 pub mod units;
 pub mod verdict;

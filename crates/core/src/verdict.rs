@@ -89,6 +89,16 @@ pub enum Reason {
     StandingQueue,
     /// Its deadline has passed, or would pass before the answer.
     DeadlinePassed,
+    /// The breaker of what would be called is open.
+    BreakerOpen,
+    /// What would be called refuses so much that this caller holds back.
+    Throttled,
+    /// Retries and hedges have used up their share of the traffic.
+    RetryBudgetSpent,
+    /// The request has had all its attempts.
+    AttemptsSpent,
+    /// Another attempt would fail again, or must not be made.
+    NotRetryable,
 }
 
 impl Reason {
@@ -102,6 +112,11 @@ impl Reason {
             Self::LimitReached => "limit_reached",
             Self::Blocked => "blocked",
             Self::OverflowSpent => "overflow_spent",
+            Self::BreakerOpen => "breaker_open",
+            Self::Throttled => "throttled",
+            Self::RetryBudgetSpent => "retry_budget_spent",
+            Self::AttemptsSpent => "attempts_spent",
+            Self::NotRetryable => "not_retryable",
             Self::Shed => "shed",
             Self::Reserved => "reserved",
             Self::QueueFull => "queue_full",
