@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use tidegate_core::{Criticality, Moment, Roll, Verdict};
+use tidegate_core::retry::{Advice, Attempts};
+use tidegate_core::{Criticality, Moment, Verdict, breaker};
 
-use crate::gate::Advice;
+use crate::chance::Chance;
 
 /// What a caller hears of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +30,31 @@ pub struct Intent {
     pub criticality: Criticality,
     /// How many attempts of the same request went before.
     pub tried: u32,
-    /// When nobody wants the answer any more.
-    pub deadline: Moment,
 }
 
 /// A caller's behaviour on one link.
 pub trait Manners: fmt::Debug {
     /// May this attempt be sent? What is taken is given back with the answer.
-    fn send(&mut self, now: Moment, intent: &Intent, roll: Roll) -> Verdict<Pass>;
+    fn send(&mut self, now: Moment, intent: &Intent, dice: &mut Chance) -> Verdict<Pass>;
 
     /// An attempt that was sent ended so.
-    fn answered(&mut self, now: Moment, pass: Pass, answer: Answer, took: Duration);
+    fn answered(&mut self, now: Moment, pass: Pass, answer: Answer);
 
-    /// Whether to try again after `answer`, and after which pause.
-    fn retry(&mut self, now: Moment, intent: &Intent, answer: Answer, roll: Roll) -> Option<Duration>;
+    /// Whether to try again after `answer`, and after which pause. `made` is what the core knows of the
+    /// request's attempts.
+    fn retry(
+        &mut self,
+        now: Moment,
+        intent: &Intent,
+        made: &mut Attempts,
+        answer: Answer,
+        dice: &mut Chance,
+    ) -> Option<Duration>;
+
+    /// What a service that gave up after `answer` tells its own caller.
+    fn give_up(&self, answer: Answer) -> Answer {
+        if answer == Answer::Ok { Answer::Ok } else { Answer::Failed }
+    }
 
     /// How often its breaker has tripped, if it has one.
     fn trips(&self) -> u64 {
@@ -51,8 +63,11 @@ pub trait Manners: fmt::Debug {
 }
 
 /// What a caller's limiters gave for one attempt.
-#[derive(Debug, Default)]
-pub struct Pass {}
+#[derive(Debug)]
+pub struct Pass {
+    pub(crate) level: Criticality,
+    pub(crate) breaker: Option<breaker::Pass>,
+}
 
 /// Tries a fixed number of times, whatever was said, after a fixed pause.
 #[derive(Clone, Copy, Debug)]
@@ -72,13 +87,20 @@ impl Stubborn {
 }
 
 impl Manners for Stubborn {
-    fn send(&mut self, _: Moment, _: &Intent, _: Roll) -> Verdict<Pass> {
-        Verdict::Admit(Pass::default())
+    fn send(&mut self, _: Moment, intent: &Intent, _: &mut Chance) -> Verdict<Pass> {
+        Verdict::Admit(Pass { level: intent.criticality, breaker: None })
     }
 
-    fn answered(&mut self, _: Moment, _: Pass, _: Answer, _: Duration) {}
+    fn answered(&mut self, _: Moment, _: Pass, _: Answer) {}
 
-    fn retry(&mut self, _: Moment, intent: &Intent, _: Answer, _: Roll) -> Option<Duration> {
+    fn retry(
+        &mut self,
+        _: Moment,
+        intent: &Intent,
+        _: &mut Attempts,
+        _: Answer,
+        _: &mut Chance,
+    ) -> Option<Duration> {
         (intent.tried < self.attempts).then_some(self.pause)
     }
 }

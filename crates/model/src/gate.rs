@@ -13,7 +13,8 @@
 use std::fmt;
 
 use tidegate_core::permit::{Outcome, Permit};
-use tidegate_core::{Criticality, Moment, Roll};
+use tidegate_core::retry::Advice;
+use tidegate_core::{Criticality, Moment, Ratio, Roll};
 
 use crate::slab::Id;
 
@@ -55,15 +56,6 @@ pub enum Arrived {
     Refuse,
 }
 
-/// What a refusal tells the caller about trying again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
-    /// Another instance may have room.
-    MayRetry,
-    /// All are like me.
-    DontRetry,
-}
-
 /// Decides who may go on to the instance behind it.
 pub trait Gate: fmt::Debug {
     /// A request arrives. Those who waited and are refused because of it go into `refused`.
@@ -77,10 +69,19 @@ pub trait Gate: fmt::Debug {
         let _ = (now, outcome);
     }
 
-    /// What to tell one that is refused.
-    fn advice(&mut self, now: Moment, asked: &Asked) -> Advice {
-        let _ = (now, asked);
-        Advice::MayRetry
+    /// An attempt has reached the instance, whatever becomes of it.
+    fn seen(&mut self, asked: &Asked) {
+        let _ = asked;
+    }
+
+    /// What to tell one that is refused about trying again.
+    fn advice(&mut self) -> Advice {
+        Advice::None
+    }
+
+    /// Which share of the workers' time was used lately.
+    fn tell(&mut self, used: Ratio) {
+        let _ = used;
     }
 
     /// How many may be inside at this moment, if that is limited.

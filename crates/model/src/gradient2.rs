@@ -41,13 +41,14 @@ struct Window {
 const MIN: f64 = 20.0;
 const MAX: f64 = 200.0;
 
-impl Default for Gradient2 {
-    fn default() -> Self {
-        Self { limit: MIN, long: None, inside: VecDeque::new(), window: Window::default() }
-    }
-}
-
 impl Gradient2 {
+    /// A limit that starts here, or at the nearest allowed.
+    #[must_use]
+    pub fn starting_at(limit: u32) -> Self {
+        let limit = f64::from(limit).clamp(MIN, MAX);
+        Self { limit, long: None, inside: VecDeque::new(), window: Window::default() }
+    }
+
     fn close(&mut self, now: Moment) {
         let window = std::mem::replace(&mut self.window, Window { begins: now, ..Window::default() });
         let latency = window.latency / f64::from(window.count);

@@ -17,11 +17,21 @@ use crate::protect;
 use crate::spec::{Link, Service, Source, Spec, Work};
 use crate::world;
 
+mod d2_poor_dependency;
+mod d3_hanging;
+mod d4_return;
+mod d5_storm;
+mod d6_partial;
+mod m1_retries;
+mod m3_crowd;
+mod m6_ratchet;
+mod m7_slow_dependency;
 mod o1_step;
 mod o2_flood;
 mod o3_low_class;
 mod o5_ramp;
 mod o6_waves;
+mod o7_two_costs;
 
 /// All of them.
 pub const ALL: &[Scenario] = &[
@@ -31,7 +41,45 @@ pub const ALL: &[Scenario] = &[
     o3_low_class::LOW_CLASS,
     o5_ramp::RAMP,
     o6_waves::WAVES,
+    o7_two_costs::TWO_COSTS,
+    d2_poor_dependency::POOR_DEPENDENCY,
+    d3_hanging::HANGING,
+    d4_return::RETURN,
+    d5_storm::STORM,
+    d6_partial::ONE,
+    d6_partial::FIVE,
+    d6_partial::NINE,
+    m1_retries::RETRIES,
+    m3_crowd::CROWD,
+    m6_ratchet::RATCHET,
+    m7_slow_dependency::SLOW_DEPENDENCY,
 ];
+
+/// A check that the protected run does not pass, and why.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap {
+    /// The scenario.
+    pub id: &'static str,
+    /// The check, by its words.
+    pub what: &'static str,
+    /// What is in the way.
+    pub why: &'static str,
+}
+
+/// What does not pass yet. A gap that has closed must leave this list; the tests see to it.
+pub const GAPS: &[Gap] = &[
+    Gap {
+        id: "D6/.1",
+        what: "A",
+        why: "one refusal in ten and up to three attempts make 1 + p + p² = 1.11; only fewer retries make \
+              less, and then more than p³ of the users fail",
+    },
+    Gap { id: "D6/.5", what: "refusals that say not to try again", why: FRESH_LOOK },
+    Gap { id: "D6/.9", what: "refusals that say not to try again", why: FRESH_LOOK },
+];
+
+const FRESH_LOOK: &str = "an instance whose advice has run out looks afresh, and sees few retries because the \
+                          other instances still advise against them";
 
 /// With or without protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

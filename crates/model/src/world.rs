@@ -13,12 +13,13 @@
 mod instance;
 
 use tidegate_core::permit::Outcome;
+use tidegate_core::retry::{Advice, Attempts};
 use tidegate_core::{Criticality, Moment, Verdict};
 
 use crate::agenda::Agenda;
 use crate::caller::{Answer, Intent, Pass};
 use crate::chance::Chance;
-use crate::gate::{Advice, Arrived, Asked, Gate, Passed};
+use crate::gate::{Arrived, Asked, Gate, Passed};
 use crate::measure::{Ending, Record, Told};
 use crate::slab::{Id, Slab};
 use crate::spec::{Health, Link, Source, Spec};
@@ -70,6 +71,7 @@ struct Need {
     deadline: Moment,
     criticality: Criticality,
     tried: u32,
+    made: Attempts,
     /// The attempt whose answer counts.
     current: Option<Id>,
 }
@@ -79,7 +81,6 @@ struct Need {
 struct Attempt {
     need: Id,
     site: Site,
-    sent: Moment,
     asked: Option<Asked>,
     /// What the caller's side gave.
     pass: Option<Pass>,
@@ -143,6 +144,7 @@ impl World {
                 self.services[change.service].health = change.health;
             }
             Event::Tick => {
+                self.services.iter_mut().for_each(|service| service.tell(self.now));
                 if let Some(limit) = self.services[0].limit() {
                     self.record.limit(limit);
                 }
@@ -168,42 +170,38 @@ impl World {
         let deadline = self.now.plus(source.patience);
         self.record.arrived(self.now, criticality);
         let owner = Owner::Source(index);
-        self.open(Need {
-            owner,
-            parent: None,
-            arrived: self.now,
-            deadline,
-            criticality,
-            tried: 0,
-            current: None,
-        });
+        self.open(owner, None, deadline, criticality);
         self.expect(index);
     }
 
-    fn open(&mut self, need: Need) {
+    fn open(&mut self, owner: Owner, parent: Option<Id>, deadline: Moment, criticality: Criticality) {
+        let (arrived, made) = (self.now, Attempts::begin(self.now));
+        let need = Need { owner, parent, arrived, deadline, criticality, tried: 0, made, current: None };
         let id = self.needs.insert(need);
         self.attempt(id);
     }
 
-    fn link(&mut self, owner: Owner) -> &mut Link {
-        match owner {
+    /// The link of an owner, and the dice its manners may roll.
+    fn link(&mut self, owner: Owner) -> (&mut Link, &mut Chance) {
+        let link = match owner {
             Owner::Source(index) => &mut self.sources[index].0.link,
             Owner::Service(index) => {
                 self.services[index].needs.as_mut().expect("only services that call others own needs")
             }
-        }
+        };
+        (link, &mut self.dice)
     }
 
     /// Makes the next attempt of a need, unless the caller's own side says no.
     fn attempt(&mut self, id: Id) {
-        let (now, roll) = (self.now, self.dice.roll());
+        let now = self.now;
         let Some(need) = self.needs.get_mut(id) else { return };
         let (owner, deadline) = (need.owner, need.deadline);
-        let intent = Intent { criticality: need.criticality, tried: need.tried, deadline };
+        let intent = Intent { criticality: need.criticality, tried: need.tried };
         need.tried += 1;
-        let link = self.link(owner);
+        let (link, dice) = self.link(owner);
         let (target, timeout) = (link.target, link.timeout);
-        let pass = match link.manners.send(now, &intent, roll) {
+        let pass = match link.manners.send(now, &intent, dice) {
             Verdict::Admit(pass) => pass,
             Verdict::Refuse(_) => {
                 self.record.refusal(now);
@@ -213,7 +211,7 @@ impl World {
         let deadline = deadline.min(now.plus(timeout));
         let instance = self.choices.below(self.services[target].count()) as usize;
         let site = Site { service: target, instance };
-        let attempt = Attempt { need: id, site, sent: now, asked: None, pass: Some(pass), passed: None };
+        let attempt = Attempt { need: id, site, asked: None, pass: Some(pass), passed: None };
         let attempt = self.attempts.insert(attempt);
         if let Some(need) = self.needs.get_mut(id) {
             need.current = Some(attempt);
@@ -234,6 +232,7 @@ impl World {
         }
         self.count_inside(site.service, 1);
         let service = &mut self.services[site.service];
+        service.instances[site.instance].gate.seen(&asked);
         let Health { is_hanging, refusing, .. } = service.health;
         if site.instance < refusing as usize {
             return self.refuse(&asked, site);
@@ -265,8 +264,8 @@ impl World {
         let cost = service.refusal_cost;
         let instance = &mut service.instances[site.instance];
         instance.debt += cost;
-        let advice = instance.gate.advice(self.now, asked);
-        if advice == Advice::DontRetry {
+        let advice = instance.gate.advice();
+        if advice == Advice::Never {
             self.record.dont_retry(self.now);
         }
         self.agenda.note(self.now, Event::Answer(asked.id, Answer::Refused(advice)));
@@ -284,7 +283,7 @@ impl World {
     /// Gives work to every free worker of an instance.
     fn work(&mut self, site: Site) {
         let service = &mut self.services[site.service];
-        while let Some((attempt, takes)) = service.start(site.instance, &mut self.work) {
+        while let Some((attempt, takes)) = service.start(self.now, site.instance, &mut self.work) {
             self.agenda.note(self.now.plus(takes), Event::Finish(attempt));
         }
     }
@@ -294,20 +293,14 @@ impl World {
         let Some(attempt) = self.attempts.get(id) else { return };
         let (site, asked) = (attempt.site, attempt.asked);
         let service = &mut self.services[site.service];
-        service.instances[site.instance].busy -= 1;
+        service.instances[site.instance].turn(self.now, -1);
         let Health { delay, failing, .. } = service.health;
         let calls = service.needs.is_some();
         self.work(site);
         match asked {
-            Some(asked) if calls => self.open(Need {
-                owner: Owner::Service(site.service),
-                parent: Some(id),
-                arrived: self.now,
-                deadline: asked.deadline,
-                criticality: asked.criticality,
-                tried: 0,
-                current: None,
-            }),
+            Some(asked) if calls => {
+                self.open(Owner::Service(site.service), Some(id), asked.deadline, asked.criticality);
+            }
             Some(_) | None => {
                 let answer = if self.choices.happens(failing) { Answer::Failed } else { Answer::Ok };
                 self.agenda.note(self.now.plus(delay), Event::Answer(id, answer));
@@ -333,7 +326,7 @@ impl World {
             gate.ended(now, outcome);
         }
         self.advance(attempt.site);
-        self.hear(attempt.need, id, attempt.pass, answer, attempt.sent);
+        self.hear(attempt.need, id, attempt.pass, answer);
     }
 
     /// Lets pass who may.
@@ -354,17 +347,17 @@ impl World {
     /// A caller stops waiting. The attempt stays where it is, unless its service hangs.
     fn time_out(&mut self, id: Id) {
         let Some(attempt) = self.attempts.get_mut(id) else { return };
-        let (need, site, sent, pass) = (attempt.need, attempt.site, attempt.sent, attempt.pass.take());
+        let (need, site, pass) = (attempt.need, attempt.site, attempt.pass.take());
         let is_stuck = attempt.passed.is_none() && self.services[site.service].health.is_hanging;
         if is_stuck {
             self.attempts.remove(id);
             self.count_inside(site.service, -1);
         }
-        self.hear(need, id, pass, Answer::TimedOut, sent);
+        self.hear(need, id, pass, Answer::TimedOut);
     }
 
     /// The caller learns how an attempt ended, if it still waits for that one.
-    fn hear(&mut self, need: Id, attempt: Id, pass: Option<Pass>, answer: Answer, sent: Moment) {
+    fn hear(&mut self, need: Id, attempt: Id, pass: Option<Pass>, answer: Answer) {
         let now = self.now;
         let Some(waiting) = self.needs.get_mut(need).filter(|need| need.current == Some(attempt)) else {
             return;
@@ -372,20 +365,24 @@ impl World {
         waiting.current = None;
         let owner = waiting.owner;
         if let Some(pass) = pass {
-            self.link(owner).manners.answered(now, pass, answer, now.since(sent));
+            self.link(owner).0.manners.answered(now, pass, answer);
         }
         self.consider(need, answer);
     }
 
     /// Tries again, or ends the need.
     fn consider(&mut self, id: Id, answer: Answer) {
-        let (now, roll) = (self.now, self.dice.roll());
-        let Some(need) = self.needs.get(id) else { return };
-        let (owner, deadline) = (need.owner, need.deadline);
+        let now = self.now;
+        let Some(need) = self.needs.get_mut(id) else { return };
+        let (owner, deadline, mut made) = (need.owner, need.deadline, need.made);
         if answer != Answer::Ok {
-            let intent = Intent { criticality: need.criticality, tried: need.tried, deadline };
-            let pause = self.link(owner).manners.retry(now, &intent, answer, roll);
+            let intent = Intent { criticality: need.criticality, tried: need.tried };
+            let (link, dice) = self.link(owner);
+            let pause = link.manners.retry(now, &intent, &mut made, answer, dice);
             if let Some(at) = pause.map(|pause| now.plus(pause)).filter(|at| *at < deadline) {
+                if let Some(need) = self.needs.get_mut(id) {
+                    need.made = made;
+                }
                 return self.agenda.note(at, Event::Retry(id));
             }
         }
@@ -395,8 +392,7 @@ impl World {
     fn close(&mut self, id: Id, answer: Answer) {
         let Some(need) = self.needs.remove(id) else { return };
         if let Some(parent) = need.parent {
-            // Whoever gave up on somebody else has failed itself.
-            let answer = if answer == Answer::Ok { Answer::Ok } else { Answer::Failed };
+            let answer = self.link(need.owner).0.manners.give_up(answer);
             return self.agenda.note(self.now, Event::Answer(parent, answer));
         }
         let ending = match answer {

@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use tidegate_core::{Moment, Ratio};
+
+use super::TICK;
 use crate::chance::Chance;
 use crate::gate::Gate;
 use crate::slab::Id;
@@ -33,7 +36,10 @@ pub(super) struct Instance {
     pub(super) gate: Box<dyn Gate>,
     /// Attempts that passed the gate and wait for a worker; without bound, as most are.
     pub(super) queue: VecDeque<Id>,
-    pub(super) busy: u32,
+    busy: u32,
+    /// Since when that many are busy, and the workers' time used since the last tick.
+    since: Moment,
+    used: Duration,
     /// Time that refusals have cost and that the next work has to wait for.
     pub(super) debt: Duration,
 }
@@ -41,7 +47,14 @@ pub(super) struct Instance {
 impl Service {
     pub(super) fn new(spec: spec::Service) -> Self {
         let gate = &spec.gate.0;
-        let instance = || Instance { gate: gate(), queue: VecDeque::new(), busy: 0, debt: Duration::ZERO };
+        let instance = || Instance {
+            gate: gate(),
+            queue: VecDeque::new(),
+            busy: 0,
+            since: Moment::ORIGIN,
+            used: Duration::ZERO,
+            debt: Duration::ZERO,
+        };
         Self {
             instances: (0..spec.instances).map(|_| instance()).collect(),
             work: spec.work,
@@ -63,18 +76,42 @@ impl Service {
         self.instances.iter().map(|instance| instance.gate.limit()).sum()
     }
 
+    /// Tells the gates how busy their workers were since the last tick.
+    pub(super) fn tell(&mut self, now: Moment) {
+        let all = TICK.as_secs_f64() * f64::from(self.workers);
+        for instance in &mut self.instances {
+            instance.turn(now, 0);
+            let used = std::mem::take(&mut instance.used).as_secs_f64() / all;
+            instance.gate.tell(Ratio::new(used.min(1.0)).unwrap_or(Ratio::ONE));
+        }
+    }
+
     /// The next attempt for a free worker, and how long it takes.
-    pub(super) fn start(&mut self, instance: usize, chance: &mut Chance) -> Option<(Id, Duration)> {
+    pub(super) fn start(
+        &mut self,
+        now: Moment,
+        instance: usize,
+        chance: &mut Chance,
+    ) -> Option<(Id, Duration)> {
         let Self { work, workers, crowding, health, instances, .. } = self;
         let instance = &mut instances[instance];
         if instance.busy >= *workers {
             return None;
         }
         let attempt = instance.queue.pop_front()?;
-        instance.busy += 1;
+        instance.turn(now, 1);
         let waiting = u32::try_from(instance.queue.len()).unwrap_or(u32::MAX);
         let slowness = crowding.factor(waiting.saturating_add(instance.busy)) / health.speed;
         let takes = work.draw(chance).mul_f64(slowness) + std::mem::take(&mut instance.debt);
         Some((attempt, takes))
+    }
+}
+
+impl Instance {
+    /// So many more workers are busy from now on.
+    pub(super) fn turn(&mut self, now: Moment, more: i32) {
+        self.used += now.since(self.since) * self.busy;
+        self.since = now;
+        self.busy = self.busy.saturating_add_signed(more);
     }
 }

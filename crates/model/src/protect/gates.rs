@@ -1,0 +1,153 @@
+//! Gates of the core's parts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::concurrency::{self, Adaptive, Controller, Objective, Surroundings, Vegas, Windowing};
+use tidegate_core::permit::InFlight;
+use tidegate_core::queue::{self, Entry, Left, Order, Queue};
+use tidegate_core::retry::{Advice, AttemptHistogram, HistogramRule};
+use tidegate_core::{Invalid, Moment, Ratio, Roll, Verdict};
+
+use crate::gate::{Arrived, Asked, Gate, Passed};
+
+/// So many places, and whoever finds none is refused.
+#[derive(Debug)]
+pub(super) struct Fixed {
+    places: Arc<InFlight>,
+    limit: u32,
+}
+
+impl Fixed {
+    pub(super) fn new(limit: u32) -> Self {
+        Self { places: Arc::new(InFlight::new(limit).expect("a limit is above zero")), limit }
+    }
+}
+
+impl Gate for Fixed {
+    fn arrive(&mut self, now: Moment, asked: Asked, _: Roll, _: &mut Vec<Asked>) -> Arrived {
+        match self.places.admit(now) {
+            Verdict::Admit(permit) => Arrived::Pass(Passed::new(&asked, Some(permit))),
+            Verdict::Refuse(_) => Arrived::Refuse,
+        }
+    }
+
+    fn next(&mut self, _: Moment, _: &mut Vec<Asked>) -> Option<Passed> {
+        None
+    }
+
+    fn limit(&self) -> Option<f64> {
+        Some(f64::from(self.limit))
+    }
+}
+
+/// An adaptive limit with its queue: whoever finds no place waits, the more critical in front.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    limiter: Arc<Adaptive>,
+    queue: Queue<Asked>,
+    /// Whether it stands in the process it protects and so may believe how busy that is.
+    is_inside: bool,
+}
+
+impl Guarded {
+    /// In front of a process, for callers who wait this long.
+    pub(super) fn new(patience: Duration) -> Self {
+        Self::made_of(patience, 20).expect("the sizes of scenarios are in their ranges")
+    }
+
+    /// In the process itself, with so many places to start with.
+    pub(super) fn inside(patience: Duration, start: u32) -> Self {
+        let made = Self::made_of(patience, start).expect("the sizes of scenarios are in their ranges");
+        Self { is_inside: true, ..made }
+    }
+
+    fn made_of(patience: Duration, start: u32) -> Result<Self, Invalid> {
+        let bounds = concurrency::Bounds::new(2..=400)?.starting_at(start)?;
+        let controller = Controller::new(Vegas, bounds, Objective::half_of(patience)?);
+        let order = Order::Fifo;
+        Ok(Self {
+            limiter: Arc::new(Adaptive::new(controller, Windowing::default(), Moment::ORIGIN)),
+            queue: Queue::new(queue::Bounds::new(patience / 4)?, order)?,
+            is_inside: false,
+        })
+    }
+
+    fn take(&self, now: Moment, asked: &Asked) -> Option<Passed> {
+        let permit = self.limiter.admit_shared(now, asked.criticality).admitted()?;
+        Some(Passed::new(asked, Some(permit)))
+    }
+}
+
+impl Gate for Guarded {
+    fn arrive(&mut self, now: Moment, asked: Asked, _: Roll, refused: &mut Vec<Asked>) -> Arrived {
+        if self.queue.is_empty()
+            && let Some(passed) = self.take(now, &asked)
+        {
+            return Arrived::Pass(passed);
+        }
+        let entry =
+            Entry { criticality: asked.criticality, deadline: Some(asked.deadline), ..Entry::new(asked) };
+        // The newcomer is told by the verdict.
+        let others = |left: Left<Asked>| {
+            if left.entry.payload.id != asked.id {
+                refused.push(left.entry.payload);
+            }
+        };
+        match self.queue.push(entry, now, others) {
+            Verdict::Admit(_) => Arrived::Wait,
+            Verdict::Refuse(_) => Arrived::Refuse,
+        }
+    }
+
+    fn next(&mut self, now: Moment, refused: &mut Vec<Asked>) -> Option<Passed> {
+        if self.limiter.in_flight() >= u64::from(self.limiter.limit()) {
+            return None;
+        }
+        if let Some(baseline) = self.limiter.baseline() {
+            self.queue.expect_service(baseline);
+        }
+        let served = self.queue.pop(now, |left| refused.push(left.entry.payload))?;
+        self.take(now, &served.entry.payload)
+    }
+
+    fn tell(&mut self, used: Ratio) {
+        if self.is_inside {
+            self.limiter.tell(Surroundings { utilisation: Some(used), is_dependency_slow: false });
+        }
+    }
+
+    fn limit(&self) -> Option<f64> {
+        Some(f64::from(self.limiter.limit()))
+    }
+}
+
+/// No limit of its own; counts which attempts arrive, to advise whoever is refused.
+#[derive(Debug)]
+pub(super) struct Counting {
+    histogram: AttemptHistogram,
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Self { histogram: AttemptHistogram::new(HistogramRule::default()) }
+    }
+}
+
+impl Gate for Counting {
+    fn arrive(&mut self, _: Moment, asked: Asked, _: Roll, _: &mut Vec<Asked>) -> Arrived {
+        Arrived::Pass(Passed::new(&asked, None))
+    }
+
+    fn next(&mut self, _: Moment, _: &mut Vec<Asked>) -> Option<Passed> {
+        None
+    }
+
+    fn seen(&mut self, asked: &Asked) {
+        self.histogram.record(asked.attempt);
+    }
+
+    fn advice(&mut self) -> Advice {
+        self.histogram.refuse()
+    }
+}
