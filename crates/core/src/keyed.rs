@@ -12,7 +12,7 @@
 //!
 //! | table | for | a key takes | a decision |
 //! |---|---|---|---|
-//! | [`DueTable`] | token bucket, leaky bucket, smooth | 13.8 bytes | one cache line, one compare-and-swap |
+//! | [`DueTable`] | token bucket, leaky bucket, smooth | 16 bytes | one cache line, one compare-and-swap |
 //! | [`CellTable`] | every algorithm | 12 bytes and its state, times 1.5 | a mutex that only its own key uses |
 //!
 //! An operator can look at one key, reset it, [boost](Override::Boost) it or [block](Override::Block)

@@ -1,6 +1,6 @@
 //! One due number for each key, packed into a word a key.
 //!
-//! The table is an array of [groups](super::group) of seven slots. A key's hash names its **home** group
+//! The table is an array of [groups](super::group) of six slots. A key's hash names its **home** group
 //! and the tag by which it is known there. When home is full of active keys, the key settles in one of
 //! seven more groups, a stride of its own apart; home's header remembers how far to look (`reach`), so
 //! that nearly every decision touches one cache line.
@@ -18,14 +18,14 @@
 //! Reuse and update are both one compare-and-swap of the same word, so one of them fails and looks again.
 //! Only newcomers of one home take turns, because two threads must not settle the same key twice.
 //!
-//! Memory: 1.5 slots of 8 bytes a key and an eighth for headers, 13.8 bytes, allocated once.
+//! Memory: 1.5 slots of 8 bytes a key and a third for headers and hints, 16 bytes, allocated once.
 
 use std::time::Duration;
 
 use super::group::{Group, Rules, SLOTS};
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table, shared};
-use super::word::{AUTHOR, Beat, IDENTITY, PATIENCE, Slot, identity};
+use super::word::{Beat, PATIENCE, Slot, identity};
 use crate::rate::{DueRule, Reading};
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering};
@@ -121,12 +121,12 @@ impl Counters for DueSlots {
     type Rule = Enrolled<Packed>;
     type Time = Moment;
 
-    #[inline]
+    #[inline(always)]
     fn take(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Charge> {
         let probe = self.probe(key);
-        match self.take_at_home(rule, probe, now, cost) {
+        match self.take_hinted(rule, probe, 0, now, cost) {
             Some(verdict) => verdict,
-            None => self.take_anywhere(rule, probe, now, cost),
+            None => self.take_away(rule, probe, now, cost),
         }
     }
 
@@ -243,25 +243,26 @@ impl DueSlots {
         )
     }
 
-    /// Decides in the usual case, in a straight line: the group is tidy, the key is at home and was written
-    /// under this rule, and no other thread is faster. Nothing when it is not so.
+    /// Decides in the usual case, in a straight line: the group is tidy, a hint leads to the key's slot, it
+    /// was written under this rule, and no other thread is faster. Nothing when it is not so.
     ///
-    /// The fewer instructions lie between two decisions, the more of them wait for memory at once. With
-    /// a million keys that is what counts.
-    #[inline]
-    fn take_at_home(
+    /// The fewer instructions wait for the group's cache line, the sooner the next decision can ask for
+    /// its own, and the more of them wait at once. With a million keys that is what counts.
+    #[inline(always)]
+    fn take_hinted(
         &self,
         rule: &Enrolled<Packed>,
         probe: Probe,
+        distance: u64,
         now: Moment,
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
-        let group = &self.groups[probe.home];
+        let group = if distance == 0 { &self.groups[probe.home] } else { self.group(probe, distance) };
         if !group.is_tidy(now, self.patience.load(Ordering::Relaxed)) {
             return None;
         }
-        let author = Slot::new(identity(probe.tag, 0), rule.stamp(), 0);
-        let (index, slot) = group.find(author.0, AUTHOR)?;
+        let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
+        let (index, slot) = group.find_hinted(author.0)?;
         let schedule = &rule.rule.0;
         let reading = schedule.read(now);
         let ahead = slot.ahead_of(reading.granted);
@@ -278,8 +279,16 @@ impl DueSlots {
         }
     }
 
-    #[cold]
+    /// Decides for a key that is not to be found at home by a hint: one in twenty when the table is full.
     #[inline(never)]
+    fn take_away(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, cost: Cost) -> Verdict<Charge> {
+        let reach = self.groups[probe.home].header().reach();
+        (1..=reach)
+            .find_map(|distance| self.take_hinted(rule, probe, distance, now, cost))
+            .unwrap_or_else(|| self.take_anywhere(rule, probe, now, cost))
+    }
+
+    /// Decides in every case: for newcomers, under a new rule, after a pause, beside faster threads.
     fn take_anywhere(
         &self,
         rule: &Enrolled<Packed>,
@@ -289,7 +298,10 @@ impl DueSlots {
     ) -> Verdict<Charge> {
         loop {
             let answer = match self.find(rule, probe, now) {
-                Some(spot) => self.charge(rule, &spot, now, cost),
+                Some(spot) => {
+                    spot.group.leave_hint(spot.index, spot.slot.0);
+                    self.charge(rule, &spot, now, cost)
+                }
                 None => self.arrive(rule, probe, now, cost),
             };
             if let Some(verdict) = answer {
@@ -396,7 +408,10 @@ impl DueSlots {
                 let slot = group.slot(index);
                 let spot = Spot { group, index, slot, now };
                 let is_ours = is_free(slot, now, granted) && self.publish(rule, &spot, new, after);
-                is_ours.then_some((Arrival::Settled(due), distance))
+                is_ours.then(|| {
+                    group.leave_hint(index, new.0);
+                    (Arrival::Settled(due), distance)
+                })
             })
         })
     }
@@ -404,13 +419,13 @@ impl DueSlots {
     fn find(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment) -> Option<Spot<'_>> {
         let group = &self.groups[probe.home];
         let here = self.keep_up(group, rule, now);
-        if let Some((index, slot)) = group.find(identity(probe.tag, 0), IDENTITY) {
+        if let Some((index, slot)) = group.find(identity(probe.tag, 0)) {
             return Some(Spot { group, index, slot, now: here });
         }
         (1..=group.header().reach()).find_map(|distance| {
             let group = self.group(probe, distance);
             let now = self.keep_up(group, rule, now);
-            let (index, slot) = group.find(identity(probe.tag, distance), IDENTITY)?;
+            let (index, slot) = group.find(identity(probe.tag, distance))?;
             Some(Spot { group, index, slot, now })
         })
     }

@@ -1,10 +1,16 @@
-//! Seven slots and a header in one cache line, and how they keep up with time.
+//! Six slots, a header and hints in one cache line, and how they keep up with time.
 //!
-//! A slot has 32 bits for its due time, and a quota's clock passes that many grains in seconds or minutes.
-//! The bits can be read as long as the true due time is known to within half their range, so every slot
-//! must be looked at now and then. The header remembers when that was last done, and whoever finds that
-//! long ago **tidies** the group first: a slot whose due time has passed becomes vacant, which says the
-//! same for ever. Nobody waits for a tidying thread:
+//! **Hints.** A decision that misses the cache waits for this line, and everything it then does with it
+//! delays the next decision's own miss. Comparing six tags takes forty instructions. So the line also holds
+//! a word with one byte of each slot's tag, and one comparison of all bytes names the slot to look at. Hints
+//! only ever save time: a slot is believed when its own word agrees, and who is misled by a stale hint
+//! compares all slots and mends it.
+//!
+//! **Time.** A slot has 32 bits for its due time, and a quota's clock passes that many grains in seconds or
+//! minutes. The bits can be read as long as the true due time is known to within half their range, so every
+//! slot must be looked at now and then. The header remembers when that was last done, and whoever finds
+//! that long ago **tidies** the group first: a slot whose due time has passed becomes vacant, which says
+//! the same for ever. Nobody waits for a tidying thread:
 //!
 //! - A slot it finds idle is vacated; whoever charges that slot at the same time makes the swap fail.
 //! - A slot it finds ahead is left alone, and whatever others do to it moves it on.
@@ -19,27 +25,32 @@
 //! so that it neither gets a new burst nor waits until the old time returns. Only then does a decision
 //! wait, for the few nanoseconds it takes.
 
-use super::word::{Beat, Header, Slot};
+use super::word::{Beat, Header, IDENTITY, Slot};
 use crate::rate::Schedule;
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering, spin_loop, yield_now};
 use crate::units::Moment;
 
-/// Slots of a group. With the header they fill a cache line of 64 bytes; loom, which tries every order of
-/// every access, is spared all but two.
-pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 7 };
+/// Slots of a group. With header and hints they fill a cache line of 64 bytes; loom, which tries every order
+/// of every access, is spared all but two.
+pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 6 };
+
+/// A one in every byte.
+const BYTES: u64 = 0x0101_0101_0101_0101;
 
 /// One cache line of the table.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Group {
     header: AtomicU64,
+    hints: AtomicU64,
     slots: [AtomicU64; SLOTS],
 }
 
 impl Group {
     pub(crate) fn vacant() -> Self {
-        Self { header: AtomicU64::new(0), slots: [(); SLOTS].map(|()| AtomicU64::new(0)) }
+        let slots = [(); SLOTS].map(|()| AtomicU64::new(0));
+        Self { header: AtomicU64::new(0), hints: AtomicU64::new(0), slots }
     }
 
     /// Acquire pairs with the release of whoever tidied or moved: with the header come its slots.
@@ -59,20 +70,34 @@ impl Group {
         self.slots[index].compare_exchange(old.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// The slot that agrees with `wanted` in the bits of `mask`. All slots are compared without a branch:
-    /// which of them it is cannot be predicted, and a wrong guess costs more than seven comparisons.
+    /// The slot of this identity, among all of them.
+    pub(crate) fn find(&self, identity: u64) -> Option<(usize, Slot)> {
+        let slots = (0..SLOTS).map(|index| (index, self.slot(index)));
+        slots.into_iter().find(|(_, slot)| slot.0 & IDENTITY == identity)
+    }
+
+    /// The slot that the hints name, if it belongs to this author: identity and rule.
     #[inline]
-    pub(crate) fn find(&self, wanted: u64, mask: u64) -> Option<(usize, Slot)> {
-        let mut matches = 0_u32;
-        for index in 0..SLOTS {
-            matches |= u32::from((self.slot(index).0 ^ wanted) & mask == 0) << index;
+    pub(crate) fn find_hinted(&self, author: u64) -> Option<(usize, Slot)> {
+        let differing = self.hints.load(Ordering::Relaxed) ^ (hint(author) * BYTES);
+        // The lowest byte that is zero has its top bit set here.
+        let equal = differing.wrapping_sub(BYTES) & !differing & (BYTES << 7);
+        let index = equal.trailing_zeros() as usize / 8;
+        let slot = Slot(self.slots.get(index)?.load(Ordering::Relaxed));
+        (slot.0 >> 32 == author >> 32).then_some((index, slot))
+    }
+
+    /// Leaves a hint to the slot of this identity.
+    pub(crate) fn leave_hint(&self, index: usize, identity: u64) {
+        let shift = index * 8;
+        loop {
+            let hints = self.hints.load(Ordering::Relaxed);
+            let new = hints & !(0xff << shift) | hint(identity) << shift;
+            let put = || self.hints.compare_exchange(hints, new, Ordering::Relaxed, Ordering::Relaxed);
+            if new == hints || put().is_ok() {
+                return;
+            }
         }
-        if matches == 0 {
-            return None;
-        }
-        let index = matches.trailing_zeros() as usize % SLOTS;
-        let slot = self.slot(index);
-        ((slot.0 ^ wanted) & mask == 0).then_some((index, slot))
     }
 
     fn swap_header(&self, old: Header, new: Header) -> bool {
@@ -176,6 +201,13 @@ impl Group {
             }
         }
     }
+}
+
+/// A byte of the tag, and never zero: vacant slots and the bytes without a slot match nobody.
+#[inline]
+const fn hint(identity: u64) -> u64 {
+    let byte = (identity >> 32) & 0xff;
+    if byte == 0 { 1 } else { byte }
 }
 
 /// Beats by which a thread may come late, about a second: it read the clock and was then put aside.

@@ -16,8 +16,6 @@ use crate::units::Moment;
 const DUE: u64 = 0xffff_ffff;
 /// Tag and distance: whose slot it is.
 pub(crate) const IDENTITY: u64 = 0x0fff_ffff_0000_0000;
-/// The upper half: whose slot it is, and which rule wrote it.
-pub(crate) const AUTHOR: u64 = 0xffff_ffff_0000_0000;
 
 /// Who a slot belongs to: the key's tag and how many groups from its home it lies.
 #[inline]

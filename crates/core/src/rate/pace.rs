@@ -23,6 +23,9 @@ use std::time::Duration;
 
 use crate::units::{Cost, Moment, Quota, nanos_of};
 
+/// The number of ticks by which reading a clock divides without a division.
+const BINARY: u64 = 1 << 63;
+
 /// The clock that turns moments into grains granted and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
@@ -31,7 +34,8 @@ pub(crate) struct Pace {
     /// `earned` grains in `ticks` ticks, in lowest terms: at most one grain a tick.
     earned: u64,
     ticks: u64,
-    /// `earned / ticks` in 2^-63, rounded down: a division we do once instead of at every reading.
+    /// `earned / ticks` in 2^-63, rounded down: a division we do once instead of at every reading. Nothing
+    /// else is needed where `ticks` is [`BINARY`].
     slope: u64,
     /// Grains per millionth of a unit, as a fraction.
     grains: u64,
@@ -41,8 +45,22 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The clock of `quota` with ticks of 2^shift ns.
-    pub(crate) fn new(quota: &Quota, shift: u32) -> Self {
+    /// The clock of `quota` with ticks of a nanosecond, exact for ever.
+    pub(crate) fn fine(quota: &Quota) -> Self {
+        let pace = Self::new(quota, 0);
+        if pace.earned == pace.ticks { Self { earned: BINARY, ticks: BINARY, ..pace } } else { pace }
+    }
+
+    /// The clock of `quota` with ticks of 2^shift ns. What a tick earns is rounded up to a fraction of 2^63, so
+    /// that reading the clock is one multiplication; that grants a grain a tick too early now and then, and
+    /// never more than one grain in all.
+    pub(crate) fn packed(quota: &Quota, shift: u32) -> Self {
+        let pace = Self::new(quota, shift);
+        let slope = narrow((u128::from(pace.earned) << 63).div_ceil(u128::from(pace.ticks)));
+        Self { earned: slope, slope, ticks: BINARY, ..pace }
+    }
+
+    fn new(quota: &Quota, shift: u32) -> Self {
         let micros_per_unit = u128::from(Cost::ONE.micros());
         // A unit is worth `worth / share` ticks.
         let worth = u128::from(nanos_of(quota.window())) * micros_per_unit;
@@ -92,25 +110,25 @@ impl Pace {
 
     /// The grains granted from the origin to `now`: `now · earned / ticks`, rounded down.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a tick earns at most one grain, so ticks bound grains"
+    )]
     pub(crate) fn granted(&self, now: Moment) -> u64 {
         let now = now.nanos() >> self.shift;
-        if self.earned == self.ticks {
-            return now;
+        let estimate = (u128::from(now) * u128::from(self.slope)) >> 63;
+        if self.ticks == BINARY {
+            return estimate as u64;
         }
         // The slope was rounded down, by less than one grain in 2^63 ticks, so the estimate is right or
         // one too low. Whether the next grain is earned already can be told exactly.
-        let estimate = (u128::from(now) * u128::from(self.slope)) >> 63;
         let is_earned = (estimate + 1) * u128::from(self.ticks) <= u128::from(now) * u128::from(self.earned);
-        narrow(estimate) + u64::from(is_earned)
+        estimate as u64 + u64::from(is_earned)
     }
 
     /// How long after `now` the clock first has granted `grains`: exact to the nanosecond.
     pub(crate) fn until(&self, now: Moment, grains: u64) -> Duration {
-        let then = if self.earned == self.ticks {
-            u128::from(grains)
-        } else {
-            (u128::from(grains) * u128::from(self.ticks)).div_ceil(u128::from(self.earned))
-        };
+        let then = (u128::from(grains) * u128::from(self.ticks)).div_ceil(u128::from(self.earned));
         let nanos = u128::from(narrow(then)) << self.shift;
         Duration::from_nanos(narrow(nanos).saturating_sub(now.nanos()))
     }
@@ -153,7 +171,7 @@ mod tests {
     use super::*;
 
     fn thirds() -> Pace {
-        Pace::new(&Quota::per_second(Cost::of(3)).unwrap(), 0)
+        Pace::fine(&Quota::per_second(Cost::of(3)).unwrap())
     }
 
     #[test]
@@ -192,7 +210,7 @@ mod tests {
     #[test]
     fn a_quota_faster_than_its_ticks_counts_in_tens_of_units() {
         let quota = Quota::per_second(Cost::units(4_000_000_000).unwrap()).unwrap();
-        let pace = Pace::new(&quota, 0); // 4 units a tick
+        let pace = Pace::fine(&quota); // 4 units a tick
         assert_eq!(pace.grains(Cost::of(10)), 1);
         assert_eq!(pace.grains(Cost::of(11)), 2);
         assert_eq!(pace.granted(Moment::from_nanos(5)), 2);
@@ -203,8 +221,7 @@ mod tests {
         for amount in [Cost::from_micros(1), Cost::ONE, Cost::MAX] {
             for window in [Duration::from_micros(1), Duration::from_secs(400 * 86_400)] {
                 let Ok(quota) = Quota::new(amount, window) else { continue };
-                for shift in [0, 27] {
-                    let pace = Pace::new(&quota, shift);
+                for pace in [Pace::fine(&quota), Pace::packed(&quota, 0), Pace::packed(&quota, 30)] {
                     assert!(pace.earned > 0 && pace.grains(amount) > 0, "{amount} per {window:?}");
                 }
             }

@@ -50,6 +50,8 @@ pub struct Schedule {
     pace: Pace,
     /// The furthest ahead an admission may be, in grains.
     extent: u64,
+    /// The most a key can be ahead, debts included, in grains.
+    most_ahead: u64,
     /// How far ahead an admission may start without waiting, in grains.
     free: u64,
     /// Whether a request may borrow: only what earlier ones took decides, and the next one pays.
@@ -115,14 +117,14 @@ enum Step {
 impl Schedule {
     /// The schedule in ticks of a nanosecond.
     pub(crate) fn fine(terms: Terms) -> Self {
-        Self::with_ticks(terms, 0)
+        Self::with_pace(terms, Pace::fine(&terms.quota))
     }
 
     /// The same schedule in the finest ticks that a packed slot can hold.
     pub(crate) fn packed(&self) -> Self {
         let mut shift = 0;
         loop {
-            let schedule = Self::with_ticks(self.terms, shift);
+            let schedule = Self::with_pace(self.terms, Pace::packed(&self.terms.quota, shift));
             if schedule.extent <= PACKED_EXTENT {
                 return schedule;
             }
@@ -130,11 +132,12 @@ impl Schedule {
         }
     }
 
-    fn with_ticks(terms: Terms, shift: u32) -> Self {
-        let pace = Pace::new(&terms.quota, shift);
+    fn with_pace(terms: Terms, pace: Pace) -> Self {
         let borrowed = terms.borrowing.map_or(0, |longest| pace.grains_in(longest));
+        let extent = pace.grains(terms.room).saturating_add(borrowed);
         Self {
-            extent: pace.grains(terms.room).saturating_add(borrowed),
+            extent,
+            most_ahead: extent.saturating_mul(DEBT),
             free: pace.grains(terms.free),
             borrows: terms.borrowing.is_some(),
             reason: terms.reason,
@@ -157,7 +160,7 @@ impl Schedule {
     /// The most a key can be ahead, debts included.
     #[inline]
     pub(crate) const fn most_ahead(&self) -> u64 {
-        self.extent.saturating_mul(DEBT)
+        self.most_ahead
     }
 
     /// The furthest ahead that admissions alone can bring a key.
@@ -192,7 +195,7 @@ impl Schedule {
     /// state must write down what it reads as, or the key would stay "just spent" until the old time.
     #[inline]
     pub(crate) const fn is_readable(&self, ahead: u64) -> bool {
-        ahead <= self.most_ahead()
+        ahead <= self.most_ahead
     }
 
     /// Asks for `cost` of a key that is `ahead`. A yes says how far ahead the key is then, and the wait.
