@@ -1,5 +1,4 @@
 //! What must hold for a breaker whatever happens in whatever order.
-#![cfg(not(loom))]
 
 use std::time::Duration;
 

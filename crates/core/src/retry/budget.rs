@@ -25,9 +25,10 @@
 //! retry, as a widely used one does, grants 50 % for .34, and 100 % for .51.
 //!
 //! The bound holds at every moment and not only on average: requests are counted over at most the window
-//! and retries over at least the window (they stay a bucket longer). Limit: the budget of one process
-//! knows nothing of the others; a ratio holds for the fleet all the same, because it holds for each.
-//! Source: *Site Reliability Engineering*, chapter 21; Finagle's `RetryBudget` for the reserve.
+//! and retries over at least the window, since they stay a bucket longer. The price is that a steady
+//! stream is granted up to a twentieth less than the ratio. Limit: the budget of one process knows
+//! nothing of the others; a ratio holds for the fleet all the same, because it holds for each. Source:
+//! *Site Reliability Engineering*, chapter 21; Finagle's `RetryBudget` for the reserve.
 
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ use crate::tally::{Keep, Pair, Pairs};
 use crate::units::{Invalid, Moment, Ratio};
 use crate::verdict::{Reason, Retry, Verdict};
 
-/// The window is forgotten a tenth at a time.
-const BUCKETS: usize = 10;
+/// The window is forgotten a thirtieth at a time.
+const BUCKETS: usize = 30;
 
 /// Everything that can be chosen for a budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -156,7 +157,7 @@ impl RetryBudget {
         }
         // By then all that is counted now has left the window, and what the reserve grants is there again.
         let has_reserve = self.rule.reserve >= WHOLE;
-        let after = self.rule.window + self.rule.window / 10;
+        let after = self.rule.window + self.rule.window / 30;
         Verdict::refuse(
             Reason::RetryBudgetSpent,
             if has_reserve { Retry::After(after) } else { Retry::Never },
@@ -219,7 +220,7 @@ mod tests {
         budget.request(at(0));
         assert_eq!(granted(&budget, at(0)), 10);
         let refusal = budget.take(at(0)).refusal().unwrap();
-        assert_eq!(refusal.retry, Retry::After(Duration::from_secs(11)));
+        assert_eq!(refusal.retry, Retry::After(Duration::from_secs(310) / 30));
         assert_eq!(granted(&budget, at(10)), 0);
         assert_eq!(granted(&budget, at(11)), 10);
     }

@@ -12,16 +12,18 @@
 //! | .25 | 1000  | 250    | 62    | .25                | don't retry  |
 //! | .50 | 1000  | 500    | 250   | .5                 | don't retry  |
 //!
-//! So we count attempts over a window of the last 1000 *first* attempts, in blocks of 100, and advise
+//! So we count attempts over a window of the last 1000 *first* attempts, in blocks of 50, and advise
 //! against retries when p̂ is above θ. That works too well: told not to retry, nobody does, the histogram
-//! empties and says that all is well. So the advice holds for as many first attempts as the window has,
-//! and then a fresh look is taken. With half of the servers refusing, a look takes one block and its
-//! advice holds for ten: ten refusals in eleven say "don't".
+//! empties and says that all is well. So even then one refusal in 16 says nothing of the kind, and what
+//! comes back is multiplied by 16: with half of the servers refusing, 31 second attempts in a thousand
+//! still mean a half. We allow retries again when a whole window shows less than half of θ. Going by the
+//! same θ, a server that was wrong once, by chance, would see only the few retries that the others allow,
+//! and never find out.
 //!
 //! θ is .2 by default: callers with a budget of 10 % show at most that many second attempts however bad
-//! things are, because their budget stops them; twice as many mean that somebody retries without one, and
-//! a block of 100 shows it by chance once in a thousand. Source: *Site Reliability Engineering*, chapter
-//! 21, which gives no θ.
+//! things are, because their budget stops them. Twice as many mean that somebody retries without one, and
+//! a first block of 50 shows them by chance once in a hundred. Source: *Site Reliability Engineering*,
+//! chapter 21, which gives no θ.
 
 use super::attempts::Advice;
 use super::share::{is_at_least, millionths};
@@ -30,7 +32,11 @@ use crate::units::{Invalid, Ratio};
 
 /// First attempts, second ones, and all later ones.
 const NUMBERS: usize = 3;
-const BLOCKS: usize = 10;
+const BLOCKS: usize = 20;
+
+/// One refusal in so many allows a retry even when retries are advised against: enough to see, with 1000
+/// first attempts, a fifth from nothing; few enough to leave nine refusals in ten that say "don't".
+const GLIMPSE: u64 = 16;
 
 /// Everything that can be chosen for a histogram.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,18 +76,24 @@ impl HistogramRule {
     /// The rule with these terms.
     ///
     /// # Errors
-    /// When the window is not from 100 to a million first attempts.
+    /// When the window is not from 200 to a million first attempts.
     pub fn new(terms: HistogramTerms) -> Result<Self, Invalid> {
-        if !(100..=1_000_000).contains(&terms.window) {
-            return Err(Invalid::new("window", terms.window, "from 100 to 1000000 first attempts"));
+        if !(200..=1_000_000).contains(&terms.window) {
+            return Err(Invalid::new("window", terms.window, "from 200 to 1000000 first attempts"));
         }
-        Ok(Self { block: u64::from(terms.window) / 10, threshold: millionths(terms.threshold) })
+        Ok(Self { block: u64::from(terms.window) / BLOCKS as u64, threshold: millionths(terms.threshold) })
     }
 
     /// Whether so many second attempts mean that most of our kind are overloaded.
     #[must_use]
     pub fn forbids(&self, seen: Seen) -> bool {
         is_at_least(seen.second, seen.first, self.threshold + 1)
+    }
+
+    /// Whether so few come back, although one in 16 may, that all is well again.
+    fn allows_again(&self, seen: Seen) -> bool {
+        seen.first >= self.block * BLOCKS as u64
+            && !is_at_least(seen.second.saturating_mul(GLIMPSE), seen.first, self.threshold / 2)
     }
 }
 
@@ -104,14 +116,14 @@ impl Default for HistogramRule {
 ///     histogram.record(1); // every request that arrives has been refused elsewhere before
 ///     histogram.record(0);
 /// }
-/// assert_eq!(histogram.advice(), Advice::Never);
+/// assert_eq!(histogram.refuse(), Advice::Never);
 /// ```
 #[derive(Debug)]
 pub struct AttemptHistogram {
     rule: HistogramRule,
     block: [AtomicU64; NUMBERS],
     past: [AtomicU64; NUMBERS],
-    /// For how many more blocks the advice against retries holds.
+    /// Refusals since retries were last allowed to all, plus one; 0 while they are.
     holding: AtomicU64,
     ring: Mutex<Ring>,
 }
@@ -141,10 +153,22 @@ impl AttemptHistogram {
         }
     }
 
-    /// What to tell a caller that must be refused: nothing in particular, or not to retry.
+    /// Says what to tell a caller that is refused: nothing in particular, or not to retry. Ask once a
+    /// refusal.
     #[inline]
-    pub fn advice(&self) -> Advice {
-        if self.holding.load(Ordering::Relaxed) > 0 { Advice::Never } else { Advice::None }
+    pub fn refuse(&self) -> Advice {
+        if !self.is_holding() {
+            return Advice::None;
+        }
+        // Should the advice end just now, this leaves a one behind: it then ends with the next block.
+        let refusals = self.holding.fetch_add(1, Ordering::Relaxed);
+        if refusals.is_multiple_of(GLIMPSE) { Advice::None } else { Advice::Never }
+    }
+
+    /// Whether callers are being told not to retry.
+    #[inline]
+    pub fn is_holding(&self) -> bool {
+        self.holding.load(Ordering::Relaxed) > 0
     }
 
     /// What is counted: the last complete blocks and the one under way.
@@ -167,13 +191,13 @@ impl AttemptHistogram {
             ring.blocks[next][index] = count.swap(0, Ordering::Relaxed);
         }
         ring.next = (next + 1) % BLOCKS;
-        let holding = self.holding.load(Ordering::Relaxed);
-        if holding > 0 {
-            // Nobody retries now, so what is counted says nothing.
+        let seen = ring.sum();
+        let is_holding = self.is_holding();
+        let turns = if is_holding { self.rule.allows_again(seen) } else { self.rule.forbids(seen) };
+        if turns {
+            // What was seen before says nothing about what will be seen now.
             *ring = Ring::default();
-            self.holding.store(holding - 1, Ordering::Relaxed);
-        } else if self.rule.forbids(ring.sum()) {
-            self.holding.store(BLOCKS as u64, Ordering::Relaxed);
+            self.holding.store(u64::from(!is_holding), Ordering::Relaxed);
         }
         let Seen { first, second, later } = ring.sum();
         for (past, sum) in self.past.iter().zip([first, second, later]) {

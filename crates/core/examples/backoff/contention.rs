@@ -1,0 +1,119 @@
+//! Callers that contend for one record, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use tidegate_core::retry::{Backoff, Delays, Jitter};
+use tidegate_core::{Moment, Roll};
+
+/// How a caller waits after it has lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// Not at all.
+    Nothing,
+    /// Exponentially longer, with this jitter.
+    Exponential(Jitter),
+}
+
+impl Waiting {
+    /// All ways that are compared.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Nothing,
+        Self::Exponential(Jitter::None),
+        Self::Exponential(Jitter::Equal),
+        Self::Exponential(Jitter::Full),
+        Self::Exponential(Jitter::Decorrelated),
+    ];
+
+    /// Its name in the table.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "no wait",
+            Self::Exponential(Jitter::None) => "exponential",
+            Self::Exponential(Jitter::Equal) => "equal jitter",
+            Self::Exponential(Jitter::Full) => "full jitter",
+            Self::Exponential(Jitter::Decorrelated) => "decorrelated jitter",
+        }
+    }
+
+    fn wait(self, delays: &mut Delays, roll: Roll) -> Duration {
+        match self {
+            Self::Nothing => Duration::ZERO,
+            Self::Exponential(jitter) => {
+                let backoff = Backoff::new(Duration::from_millis(5)).expect("a base");
+                let backoff = backoff.with_cap(Duration::from_secs(2)).expect("a cap");
+                delays.next(&backoff.with_jitter(jitter), roll)
+            }
+        }
+    }
+}
+
+/// What it took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contest {
+    /// How many writes were tried.
+    pub(crate) attempts: u32,
+    /// When the last caller had written.
+    pub(crate) took: Duration,
+}
+
+/// What reaches the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Message {
+    Read,
+    /// With the version that was read.
+    Write(u32),
+}
+
+/// Lets so many callers compete, until each has written once.
+pub(crate) fn compete(callers: u32, way: Waiting) -> Contest {
+    let mut dice = Dice(0x5EED);
+    let mut delays = vec![Delays::new(); usize::try_from(callers).unwrap_or(0)];
+    let first = |caller| Reverse((Moment::ORIGIN.plus(dice.network()), caller, Message::Read));
+    let mut arrivals: BinaryHeap<_> = (0..delays.len()).map(first).collect();
+    let (mut version, mut attempts, mut last) = (0, 0, Moment::ORIGIN);
+    while let Some(Reverse((now, caller, message))) = arrivals.pop() {
+        // Back to the caller, and from there to the server again.
+        let there_and_back = dice.network() + dice.network();
+        match message {
+            Message::Read => {
+                arrivals.push(Reverse((now.plus(there_and_back), caller, Message::Write(version))));
+            }
+            Message::Write(read) => {
+                attempts += 1;
+                if read == version {
+                    version += 1;
+                    last = now;
+                } else {
+                    let wait = way.wait(&mut delays[caller], dice.roll());
+                    arrivals.push(Reverse((now.plus(there_and_back + wait), caller, Message::Read)));
+                }
+            }
+        }
+    }
+    Contest { attempts, took: last.since(Moment::ORIGIN) }
+}
+
+/// Rolls that are the same in every run (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn number(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn roll(&mut self) -> Roll {
+        Roll::new(self.number()).expect("below 1")
+    }
+
+    /// One way through the network: 10 ms, give or take; the sum of three draws looks like a bell.
+    fn network(&mut self) -> Duration {
+        let spread = self.number() + self.number() + self.number() - 1.5;
+        Duration::from_micros(10_000).mul_f64(1.0 + 0.4 * spread)
+    }
+}
