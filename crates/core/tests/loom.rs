@@ -6,12 +6,18 @@
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
+use tidegate_core::breaker::{BreakerRule, BreakerTerms, OpenTime, Probing, SharedBreaker, State};
 use tidegate_core::keyed::{CellTable, DueTable, MaxKeys, Override};
 use tidegate_core::permit::{InFlight, Outcome};
 use tidegate_core::rate::{FixedWindow, TokenBucket};
+use tidegate_core::retry::{
+    AttemptHistogram, BudgetRule, BudgetTerms, HistogramRule, HistogramTerms, RetryBudget, RetryTokens,
+    TokenRule,
+};
 use tidegate_core::shell::{AtomicDue, Enrolled, Packed};
+use tidegate_core::throttle::{Answer, Throttle, ThrottleRule};
 use tidegate_core::together::{Ask, Joint, decide};
-use tidegate_core::{Cost, Moment, Quota};
+use tidegate_core::{Cost, Criticality, Moment, Quota, Ratio, Roll};
 
 /// Two forced switches between threads find all but the most contrived races, in seconds.
 fn explore(test: impl Fn() + Send + Sync + 'static) {
@@ -260,5 +266,148 @@ fn two_threads_give_a_key_one_cell() {
         };
         let mine = table.decide(&rule, key, at(0), Cost::ONE).is_admit();
         assert!(mine ^ other.join().unwrap());
+    });
+}
+
+/// A budget of one retry a second, whatever the traffic.
+fn one_retry() -> Arc<RetryBudget> {
+    let window = std::time::Duration::from_secs(1);
+    let terms = BudgetTerms { ratio: Ratio::ZERO, reserve_per_second: 1, window };
+    Arc::new(RetryBudget::new(BudgetRule::new(terms).unwrap(), at(0)))
+}
+
+#[test]
+fn two_threads_take_the_last_retry_once_also_while_a_bucket_ends() {
+    explore(|| {
+        let budget = one_retry();
+        let other = {
+            let budget = budget.clone();
+            thread::spawn(move || budget.take(at(0)).is_admit())
+        };
+        let mine = budget.take(at(100)).is_admit();
+        assert!(mine ^ other.join().unwrap());
+        assert_eq!(budget.spent(at(100)).retries, 1);
+    });
+}
+
+#[test]
+fn a_request_counted_while_a_bucket_ends_is_not_lost() {
+    explore(|| {
+        let budget = one_retry();
+        budget.request(at(0));
+        let other = {
+            let budget = budget.clone();
+            thread::spawn(move || budget.request(at(0)))
+        };
+        budget.request(at(100));
+        assert!(budget.take(at(100)).is_admit());
+        other.join().unwrap();
+        let spent = budget.spent(at(100));
+        assert_eq!((spent.requests, spent.retries), (3, 1));
+    });
+}
+
+/// Trips at the second failure, open for 1 s, one probe.
+fn breaker() -> std::sync::Arc<SharedBreaker> {
+    let terms = BreakerTerms::default();
+    let open = OpenTime { first: std::time::Duration::from_secs(1), jitter: Ratio::ZERO, ..terms.open };
+    let probing = Probing { probes: 1, ..terms.probing };
+    let rule = BreakerRule::new(BreakerTerms { min_requests: 2, open, probing, recovery: None, ..terms });
+    std::sync::Arc::new(SharedBreaker::new(rule.unwrap(), at(0)))
+}
+
+fn roll() -> Roll {
+    Roll::new(0.0).unwrap()
+}
+
+#[test]
+fn failures_on_two_threads_trip_a_breaker_once() {
+    explore(|| {
+        let breaker = breaker();
+        let fail = |breaker: std::sync::Arc<SharedBreaker>| {
+            move || {
+                for _ in 0..2 {
+                    if let Some(permit) = breaker.admit_permit(at(0), roll()).admitted() {
+                        permit.complete(at(0), Outcome::Failed);
+                    }
+                }
+            }
+        };
+        let other = thread::spawn(fail(breaker.clone()));
+        fail(breaker.clone())();
+        other.join().unwrap();
+        assert_eq!((breaker.trips(), breaker.state()), (1, State::Open));
+        assert!(!breaker.admit(at(999), roll()).is_admit());
+    });
+}
+
+#[test]
+fn two_threads_get_one_probe_and_a_cancelled_one_comes_back() {
+    explore(|| {
+        let breaker = breaker();
+        for _ in 0..2 {
+            breaker.admit_permit(at(0), roll()).admitted().unwrap().complete(at(0), Outcome::Failed);
+        }
+        assert!(!breaker.admit(at(0), roll()).is_admit());
+        let other = {
+            let breaker = breaker.clone();
+            thread::spawn(move || breaker.admit_permit(at(1_000), roll()).admitted())
+        };
+        let mine = breaker.admit_permit(at(1_000), roll()).admitted();
+        let theirs = other.join().unwrap();
+        assert!(mine.is_some() ^ theirs.is_some());
+        drop((mine, theirs));
+        breaker.admit_permit(at(1_000), roll()).admitted().unwrap().complete(at(1_000), Outcome::Ok);
+        assert_eq!(breaker.state(), State::Closed);
+    });
+}
+
+#[test]
+fn one_of_two_threads_passes_a_throttle_against_the_odds() {
+    explore(|| {
+        let throttle = Arc::new(Throttle::new(ThrottleRule::default(), at(0)));
+        let level = Criticality::Critical;
+        assert!(throttle.admit(level, at(0), roll()).is_admit());
+        throttle.answered(level, at(0), Answer::Refused);
+        let other = {
+            let throttle = throttle.clone();
+            thread::spawn(move || throttle.admit(level, at(1), roll()).is_admit())
+        };
+        let mine = throttle.admit(level, at(1), roll()).is_admit();
+        assert!(mine ^ other.join().unwrap());
+        assert_eq!(throttle.seen(level, at(1)).requests, 3);
+    });
+}
+
+#[test]
+fn attempts_counted_while_a_block_ends_are_not_lost() {
+    explore(|| {
+        let terms = HistogramTerms { window: 200, ..HistogramTerms::default() };
+        let histogram = Arc::new(AttemptHistogram::new(HistogramRule::new(terms).unwrap()));
+        (0..9).for_each(|_| histogram.record(0));
+        let other = {
+            let histogram = histogram.clone();
+            thread::spawn(move || [0, 1].into_iter().for_each(|number| histogram.record(number)))
+        };
+        histogram.record(0);
+        other.join().unwrap();
+        let seen = histogram.seen();
+        assert_eq!((seen.first, seen.second), (11, 1));
+    });
+}
+
+#[test]
+fn tokens_lose_neither_a_failure_nor_a_success() {
+    explore(|| {
+        let tokens = Arc::new(RetryTokens::new(TokenRule::new(2).unwrap()));
+        tokens.failed();
+        let other = {
+            let tokens = tokens.clone();
+            thread::spawn(move || tokens.failed())
+        };
+        tokens.succeeded();
+        other.join().unwrap();
+        // The success may come when nothing is left, but never when all is there.
+        assert_eq!(tokens.thousandths(), 100);
     });
 }
