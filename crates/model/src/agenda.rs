@@ -37,7 +37,7 @@ impl<E> Agenda<E> {
     }
 
     /// The next event and its moment.
-    pub fn next(&mut self) -> Option<(Moment, E)> {
+    pub fn pop(&mut self) -> Option<(Moment, E)> {
         self.entries.pop().map(|Reverse(entry)| (entry.at, entry.event))
     }
 
@@ -80,7 +80,7 @@ mod tests {
         for event in ["first", "second", "third"] {
             agenda.note(soon, event);
         }
-        let order: Vec<_> = std::iter::from_fn(|| agenda.next()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| agenda.pop()).collect();
         assert_eq!(order, [(soon, "first"), (soon, "second"), (soon, "third"), (later, "last")]);
         assert_eq!(agenda.noted(), 4);
     }

@@ -32,6 +32,9 @@ impl Chance {
     }
 
     /// The same as the core wants it.
+    ///
+    /// # Panics
+    /// Never: a share is what a roll may be.
     pub fn roll(&mut self) -> Roll {
         Roll::new(self.share()).expect("a share is at least 0 and below 1")
     }
@@ -45,7 +48,7 @@ impl Chance {
     pub fn below(&mut self, choices: u32) -> u32 {
         // The upper half of a product of 32 bits each; the lean towards some of them is below 2^-32.
         let product = (self.next() >> 32) * u64::from(choices);
-        u32::try_from(product >> 32).expect("half of 64 bits")
+        u32::try_from(product >> 32).unwrap_or(0)
     }
 
     /// A waiting time of this mean with no memory: the gap between independent arrivals.

@@ -30,7 +30,7 @@ use instance::{Instance, Site};
 pub fn run(spec: Spec, seed: u64) -> Record {
     let end = Moment::ORIGIN.plus(spec.length);
     let mut world = World::new(spec, seed);
-    while let Some((now, event)) = world.agenda.next() {
+    while let Some((now, event)) = world.agenda.pop() {
         if now >= end {
             break;
         }

@@ -7,7 +7,7 @@ use tidegate_model::scenarios::{ALL, Finding, GAPS, Scenario, Variant};
 const SEED: u64 = 1;
 
 fn judge(id: &str) {
-    let scenario = ALL.iter().find(|scenario| scenario.id == id).unwrap();
+    let scenario = ALL.iter().find(|scenario| scenario.id == id).expect("the scenario is in the list");
     for variant in [Variant::Naive, Variant::Protected] {
         let record = scenario.run(variant, SEED);
         let again = scenario.run(variant, SEED);
@@ -17,7 +17,6 @@ fn judge(id: &str) {
             "{id} {variant:?}"
         );
         for finding in scenario.findings(variant, &record) {
-            println!("{id} {variant:?}: {finding}");
             match gap(id, variant, &finding) {
                 Some(why) => assert!(!finding.holds(), "{id}: {finding} passes now: no gap any more ({why})"),
                 None => assert!(finding.holds(), "{id} {variant:?}: {finding}"),

@@ -20,6 +20,12 @@ pub(super) const TWO_COSTS: Scenario = Scenario {
     spec,
     checks: &[
         Check {
+            what: "F: refusals at load .7, from the start",
+            value: |record| f64::from(record.refused(&seconds(0..30))),
+            pass: Bound::AtMost(0.0),
+            naive: Some(Bound::AtLeast(1000.0)),
+        },
+        Check {
             what: "F: refusals at load .7, from 20 s on, when the limit has been found",
             value: |record| f64::from(record.refused(&seconds(20..30))),
             pass: Bound::AtMost(0.0),
