@@ -19,7 +19,10 @@ fn main() {
                 (false, false) => "  DOES NOT PASS",
             };
             let bound = check.pass.to_string();
-            println!("  naive {:>10.4}  protected {:>10.4}  {bound:<9} {}{verdict}", naive.value, protected.value, check.what);
+            println!(
+                "  naive {:>10.4}  protected {:>10.4}  {bound:<9} {}{verdict}",
+                naive.value, protected.value, check.what
+            );
         }
     }
 }
