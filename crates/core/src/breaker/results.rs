@@ -56,8 +56,7 @@ impl Results {
                 *counts
             }
             Self::Over(tally) => {
-                tally.add(now, [1, u64::from(mark.is_failure), u64::from(mark.is_slow)]);
-                self.counts(now)
+                Counts::of(tally.add(now, [1, u64::from(mark.is_failure), u64::from(mark.is_slow)]))
             }
         }
     }
@@ -65,10 +64,7 @@ impl Results {
     pub(super) fn counts(&mut self, now: Moment) -> Counts {
         match self {
             Self::Last { counts, .. } => *counts,
-            Self::Over(tally) => {
-                let [requests, failures, slow] = tally.sums(now);
-                Counts { requests, failures, slow }
-            }
+            Self::Over(tally) => Counts::of(tally.sums(now)),
         }
     }
 
@@ -81,6 +77,10 @@ impl Results {
 }
 
 impl Counts {
+    const fn of([requests, failures, slow]: [u64; 3]) -> Self {
+        Self { requests, failures, slow }
+    }
+
     fn add(&mut self, mark: Mark) {
         self.requests += 1;
         self.failures += u64::from(mark.is_failure);
