@@ -29,7 +29,7 @@
 //! | every response takes the timeout, so nothing is slower than before, and the limit climbs (NCL#137) | an absolute [`Objective`] |
 //! | one lucky request sets the baseline for ever (NCL#37) | medians of windows, see [`Baseline`] |
 //! | a probe during an overload takes the queue for the baseline (NCL#165) | it rises only on proof |
-//! | probing for the baseline refuses requests (envoy#8337) | nothing is probed |
+//! | probing for the baseline refuses requests (envoy#8337) | a probe lets *more* in, for one window |
 //! | samples from before a change are held against the limit after it (envoy#11579) | see [`Adaptive`] |
 //! | a slow dependency looks like overload, and the limit collapses (NCL#171) | [`Surroundings`] |
 //! | overloaded answers are ignored (NCL#176) | every adaptive algorithm shrinks |
@@ -48,6 +48,7 @@ mod fixed;
 mod gradient;
 mod histogram;
 mod payoff;
+mod probe;
 mod shares;
 mod vegas;
 mod window;

@@ -3,10 +3,13 @@
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tidegate-core --test loom --release`.
 #![cfg(loom)]
 
+use std::time::Duration;
+
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread;
 use tidegate_core::breaker::{BreakerRule, BreakerTerms, OpenTime, Probing, SharedBreaker, State};
+use tidegate_core::concurrency::{Adaptive, Aimd, Bounds, Controller, Objective, Shares, Windowing};
 use tidegate_core::keyed::{CellTable, DueTable, MaxKeys, Override};
 use tidegate_core::permit::{InFlight, Outcome};
 use tidegate_core::rate::{FixedWindow, TokenBucket};
@@ -409,5 +412,96 @@ fn tokens_lose_neither_a_failure_nor_a_success() {
         other.join().unwrap();
         // The success may come when nothing is left, but never when all is there.
         assert_eq!(tokens.thousandths(), 100);
+    });
+}
+
+// Limits of what is in flight: places, windows and changes of the limit at once.
+
+/// A limiter that starts with so many places and closes its first window at 1 ms.
+fn adaptive(places: u32, shares: Shares) -> std::sync::Arc<Adaptive> {
+    let bounds = Bounds::new(1..=10).unwrap().starting_at(places).unwrap();
+    let objective = Objective::latency(Duration::from_secs(1)).unwrap();
+    let windowing = Windowing::new(Duration::from_millis(1), 10).unwrap();
+    let limiter = Adaptive::new(Controller::new(Aimd::default(), bounds, objective), windowing, at(0));
+    std::sync::Arc::new(limiter.with_shares(shares))
+}
+
+#[test]
+fn adaptive_places_are_never_more_than_the_limit_and_all_come_back() {
+    explore(|| {
+        let limiter = adaptive(1, Shares::NONE);
+        let work = |outcome: Option<Outcome>, level: Criticality| {
+            let limiter = limiter.clone();
+            move || {
+                if let Some(permit) = limiter.admit(at(0), level).admitted() {
+                    assert!(limiter.in_flight() <= 1);
+                    match outcome {
+                        Some(outcome) => permit.complete(at(0), outcome),
+                        None => drop(permit),
+                    }
+                }
+            }
+        };
+        let others = [
+            thread::spawn(work(None, Criticality::Critical)),
+            thread::spawn(work(Some(Outcome::Ok), Criticality::Sheddable)),
+        ];
+        work(Some(Outcome::Failed), Criticality::Critical)();
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(limiter.in_flight(), 0);
+    });
+}
+
+#[test]
+fn a_window_closes_once_when_two_threads_find_it_due() {
+    explore(|| {
+        let limiter = adaptive(2, Shares::NONE);
+        for _ in 0..9 {
+            limiter.admit(at(0), Criticality::Critical).admitted().unwrap().complete(at(0), Outcome::Ok);
+        }
+        let permits = [limiter.clone(), limiter.clone()]
+            .map(|limiter| limiter.admit_shared(at(0), Criticality::Critical).admitted().unwrap());
+        let [mine, theirs] = permits;
+        let other = thread::spawn(move || theirs.complete(at(2), Outcome::Ok));
+        mine.complete(at(2), Outcome::Ok);
+        other.join().unwrap();
+        assert_eq!((limiter.limit(), limiter.recent().len(), limiter.in_flight()), (3, 1, 0));
+    });
+}
+
+#[test]
+fn the_last_spare_place_and_a_guaranteed_one_are_taken_at_once() {
+    explore(|| {
+        let shares = Shares::NONE.guarantee(Criticality::CriticalPlus, Ratio::new(0.5).unwrap()).unwrap();
+        let limiter = adaptive(2, shares);
+        let taking = |level| {
+            let limiter = limiter.clone();
+            move || limiter.admit_shared(at(0), level).admitted()
+        };
+        let others = [Criticality::Sheddable, Criticality::Critical].map(|level| thread::spawn(taking(level)));
+        let guaranteed = taking(Criticality::CriticalPlus)();
+        let spare: Vec<_> = others.into_iter().filter_map(|other| other.join().unwrap()).collect();
+        assert!(guaranteed.is_some() && spare.len() == 1);
+        assert_eq!(limiter.in_flight(), 2);
+    });
+}
+
+#[test]
+fn a_limit_lowered_under_way_keeps_what_is_in_flight_exact() {
+    explore(|| {
+        let limiter = adaptive(2, Shares::NONE);
+        let held = limiter.admit(at(0), Criticality::Critical).admitted().unwrap();
+        let other = {
+            let limiter = limiter.clone();
+            thread::spawn(move || limiter.admit_shared(at(0), Criticality::Critical).admitted())
+        };
+        let _change = limiter.set_bounds(at(0), Bounds::exactly(1).unwrap());
+        let theirs = other.join().unwrap();
+        assert_eq!(limiter.in_flight(), 1 + u64::from(theirs.is_some()));
+        assert!(!limiter.admit(at(0), Criticality::Critical).is_admit());
+        drop((held, theirs));
+        assert_eq!((limiter.in_flight(), limiter.limit()), (0, 1));
     });
 }

@@ -249,7 +249,12 @@ impl Adaptive {
             return;
         }
         let opened = control.opened;
-        let window = control.gathering.close(opened, now);
+        let mut window = control.gathering.close(opened, now);
+        if opened.nanos() == self.told.0.epoch.load(Ordering::Relaxed) {
+            // Who started in this window could not end in it before one latency had passed.
+            let first = window.latency.map_or(Duration::ZERO, |latency| latency.mean);
+            window.length -= first.min(window.length / 2);
+        }
         let surroundings = control.surroundings;
         let change = control.controller.update(&window, surroundings);
         self.publish(&mut control, now, change);

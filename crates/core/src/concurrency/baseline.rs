@@ -16,9 +16,11 @@
 //! | 20 ms           | 16 ms      | a fifth fewer wait a fifth less: a queue. The baseline stays |
 //! | 20 ms           | 20 ms      | fewer requests are no faster: nobody waited. The baseline is 20 ms |
 //!
-//! The line between the two is drawn half way, at 18 ms. So a service that doubles its time costs the limit about
-//! a quarter for some windows, and not, as with a baseline for ever, all of it. A single request in flight waits
-//! for nobody: its latency is the baseline too.
+//! The line between the two is drawn half way, at 18 ms; above 22 ms the service is just changing, and the next window
+//! will tell. So a service that becomes slower costs the limit a part for some windows and not, as with a baseline for
+//! ever, all of it: in our model, three times slower takes 24 places to 14, by bad luck to 7, and back within 20 s.
+//! A single request in flight waits for nobody: its latency is the baseline too. The same proof the other way round
+//! is growth that [paid](Baseline::prove): more requests, and none of them slower.
 //!
 //! Where it is weak: when several limiters share one service and the others grow while this one shrinks, its
 //! latency stays, and it takes their queue for its baseline. The objective bounds what follows.
@@ -40,11 +42,23 @@ struct Crowd {
     latency: Duration,
 }
 
+/// Medians within a tenth are the same. Following every lower one would end at the luckiest window of a day, and a
+/// tenth too low a baseline sees a tenth of the places waiting.
+const NOISE: f64 = 0.9;
+
+/// Medians further above the compared one than this are no longer its noise.
+const RISEN: f64 = 1.1;
+
 impl Baseline {
     /// The latency without load, as far as is known.
     #[must_use]
     pub const fn latency(&self) -> Option<Duration> {
         self.latency
+    }
+
+    /// Learns that nobody waited while requests took `median`: more of them had been no slower.
+    pub fn prove(&mut self, median: Duration) {
+        self.latency = self.latency.map(|latency| latency.max(median));
     }
 
     /// Learns from a window's most in flight and its median.
@@ -54,11 +68,11 @@ impl Baseline {
             *self = Self { latency: Some(median), crowded: Some(now) };
             return;
         };
-        if median < baseline {
-            // Half of the way: one odd window (all its requests cached) is half forgotten by the next.
-            self.latency = Some(baseline - (baseline - median) / 2);
+        if median.as_secs_f64() < baseline.as_secs_f64() * NOISE {
+            // Half of the way, for one odd window (all its requests cached) should not do all of it.
+            self.latency = Some(baseline - baseline.saturating_sub(median) / 2);
         } else if in_flight <= 1 {
-            self.latency = Some(baseline + (median - baseline) / 4);
+            self.latency = Some(baseline + median.saturating_sub(baseline) / 4);
         }
         let is_thinner = u64::from(in_flight) * 5 <= u64::from(crowded.in_flight) * 4;
         if is_thinner && median > baseline && crowded.is_no_queue(&now) {
@@ -74,10 +88,12 @@ impl Baseline {
 }
 
 impl Crowd {
-    /// Whether the latency has hardly fallen with the crowd: by less than half as much.
+    /// Whether the latency has hardly fallen with the crowd: by less than half as much. When it has risen, the service
+    /// itself is changing between the two windows, and comparing them proves nothing.
     fn is_no_queue(&self, thinner: &Self) -> bool {
         let fewer = f64::from(thinner.in_flight) / f64::from(self.in_flight.max(1));
-        thinner.latency.as_secs_f64() >= self.latency.as_secs_f64() * (1.0 + fewer) / 2.0
+        let slower = thinner.latency.as_secs_f64() / self.latency.as_secs_f64().max(1e-9);
+        ((1.0 + fewer) / 2.0..=RISEN).contains(&slower)
     }
 }
 
@@ -101,6 +117,13 @@ mod tests {
         assert_eq!(after(&[(10, 10), (30, 20), (24, 20)]), 20 * MS);
         assert_eq!(after(&[(10, 10), (30, 20), (24, 19)]), 19 * MS);
         assert_eq!(after(&[(10, 10), (30, 20), (24, 17)]), 10 * MS);
+        assert_eq!(after(&[(10, 10), (30, 20), (24, 23)]), 10 * MS);
+    }
+
+    #[test]
+    fn a_service_that_loses_workers_while_the_limit_shrinks_is_not_taken_for_a_slow_one() {
+        // Half of the workers go in the midst of a window: it looks faster than the state it ends in.
+        assert_eq!(after(&[(24, 10), (24, 15), (19, 19), (14, 14), (14, 14)]), 10 * MS);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Why {
     Objective,
     /// More places had made requests slower and not more of them.
     Throughput,
+    /// The limit has rested for long while requests take longer than without load: is there a queue at all?
+    Probe,
     /// Between room to grow and a reason to shrink.
     Steady,
     /// Less than half of the places were in use, so nothing was learnt about more of them.
@@ -43,6 +45,7 @@ impl Why {
             Self::Overloaded => "overloaded",
             Self::Objective => "objective",
             Self::Throughput => "throughput",
+            Self::Probe => "probe",
             Self::Steady => "steady",
             Self::Unused => "unused",
             Self::Unproven => "unproven",

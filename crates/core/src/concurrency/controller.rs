@@ -10,8 +10,10 @@
 //!    then fewer places would not help, and it holds.
 //! 4. Less, but the time is spent *elsewhere*? Then it holds: a slow dependency is not cured by serving fewer
 //!    (NCL#171).
-//! 5. More, but few succeeded (*unproven*), or the last growth was futile (*throughput*)? Then it holds.
-//! 6. Never outside the operator's bounds.
+//! 5. Was the last growth futile (*throughput*)? Then it is taken back.
+//! 6. More, but few succeeded (*unproven*), or growth was futile a while ago? Then it holds.
+//! 7. Has it rested for long, although requests take longer than without load? Then a *probe*: a quarter more.
+//! 8. Never outside the operator's bounds.
 //!
 //! AIMD between 10 and 40 with an objective of 100 ms, one line a window:
 //!
@@ -19,10 +21,11 @@
 //! |-------|-----------|--------|---|-----------|-----|
 //! | 20    | 20        | 10 ms  |                 | 25 | headroom (slow start: a quarter) |
 //! | 25    | 12        | 10 ms  |                 | 25 | unused |
-//! | 25    | 25        | 150 ms |                 | 22 | objective |
-//! | 22    | 22        | 150 ms | dependency slow | 22 | dependency |
-//! | 22    | 22        | 10 ms  |                 | 23 | headroom |
-//! | 23    | 23        | 10 ms  | 5 % overloaded  | 20 | overloaded |
+//! | 25    | 25        | 150 ms |                 | 20 | throughput (slower, and not more) |
+//! | 20    | 20        | 150 ms | dependency slow | 20 | dependency |
+//! | 20    | 20        | 120 ms |                 | 18 | objective |
+//! | 18    | 18        | 10 ms  |                 | 18 | throughput (growth rests for a while) |
+//! | 18    | 18        | 10 ms  | 5 % overloaded  | 16 | overloaded |
 
 use std::time::Duration;
 
@@ -30,7 +33,8 @@ use super::algorithm::{LimitAlgorithm, Proposal, Reading, whole};
 use super::baseline::Baseline;
 use super::bounds::{Bounds, Objective, Surroundings};
 use super::change::{Change, Why};
-use super::payoff::{self, Payoff};
+use super::payoff::{Payoff, Verdict};
+use super::probe::Probe;
 use super::window::Window;
 
 /// A limit, the algorithm that moves it, and what it must respect.
@@ -42,11 +46,15 @@ pub struct Controller {
     limit: f64,
     baseline: Baseline,
     payoff: Payoff,
+    probe: Probe,
     is_starting: bool,
 }
 
 /// What a window above the objective leaves of the limit: a tenth less, as AIMD has it.
 const OBJECTIVE_BACKOFF: f64 = 0.9;
+
+/// Medians further above the baseline than this are slow; below, they are its noise.
+const SLOW: f64 = 1.1;
 
 impl Controller {
     /// A limit that starts where the bounds say.
@@ -59,6 +67,7 @@ impl Controller {
             limit: f64::from(bounds.initial()),
             baseline: Baseline::default(),
             payoff: Payoff::default(),
+            probe: Probe::default(),
             is_starting: true,
         }
     }
@@ -108,26 +117,39 @@ impl Controller {
     /// Learns from a closed window.
     pub fn update(&mut self, window: &Window, surroundings: Surroundings) -> Change {
         let from = self.limit();
-        // What a slow dependency adds is no baseline, and few successes among failures are no measure.
-        let is_typical = !surroundings.is_dependency_slow && !window.is_unproven();
-        if let Some(latency) = window.latency.filter(|_| is_typical) {
-            self.baseline.observe(window.max_in_flight, latency.median);
-        }
-        let decided = self.decide(window, surroundings);
+        let payoff = self.learn(window, surroundings);
+        let decided = self.decide(window, surroundings, payoff);
         let limit = self.within_bounds(decided.limit);
         self.is_starting &= matches!(decided.why, Why::Headroom | Why::Unused);
         let is_clamped = (limit - decided.limit).abs() > f64::EPSILON;
         self.limit = limit;
         let to = self.limit();
         let why = match decided.why {
-            _ if !is_clamped || to != from => decided.why,
+            why if !is_clamped || to != from => why,
             _ if decided.limit < limit => Why::Floor,
             _ => Why::Ceiling,
         };
         Change { from, to, why }
     }
 
-    fn decide(&mut self, window: &Window, surroundings: Surroundings) -> Proposal {
+    /// What the window says about the latency without load and about the last growth.
+    fn learn(&mut self, window: &Window, surroundings: Surroundings) -> Verdict {
+        // What a slow dependency adds is no baseline, and few successes among failures are no measure.
+        let is_typical = !surroundings.is_dependency_slow && !window.is_unproven();
+        let Some(latency) = window.latency.filter(|_| is_typical) else { return Verdict::Open };
+        self.baseline.observe(window.max_in_flight, latency.median);
+        if surroundings.is_elsewhere() {
+            return Verdict::Open; // more places did not make it slower
+        }
+        let payoff = self.payoff.judge(self.limit, window);
+        if payoff == Verdict::Paid {
+            self.baseline.prove(latency.median);
+            self.probe.paid();
+        }
+        payoff
+    }
+
+    fn decide(&mut self, window: &Window, surroundings: Surroundings, payoff: Verdict) -> Proposal {
         let reading = Reading {
             limit: self.limit,
             window,
@@ -141,35 +163,51 @@ impl Controller {
         if window.is_unused(reading.places()) {
             return reading.hold(Why::Unused);
         }
-        let proposal = self.held_to_objective(&reading, proposal);
-        if proposal.limit < reading.limit && surroundings.is_elsewhere() {
-            return reading.hold(Why::Dependency);
+        let proposal = match (self.held_to_objective(&reading, proposal), payoff) {
+            (proposal, Verdict::Futile(limit)) if proposal.limit > limit => {
+                Proposal { limit, why: Why::Throughput }
+            }
+            (proposal, _) if surroundings.is_elsewhere() => proposal,
+            (proposal, _) => self.probed(&reading, proposal),
+        };
+        if proposal.limit < reading.limit {
+            return if surroundings.is_elsewhere() { reading.hold(Why::Dependency) } else { proposal };
         }
-        if proposal.limit <= reading.limit {
+        let is_more = proposal.limit > reading.limit;
+        match payoff {
+            _ if !is_more => proposal,
+            _ if surroundings.is_dependency_slow => reading.hold(Why::Dependency),
+            _ if window.is_unproven() => reading.hold(Why::Unproven),
+            Verdict::Resting => reading.hold(Why::Throughput),
+            Verdict::Open | Verdict::Paid | Verdict::Futile(_) => proposal,
+        }
+    }
+
+    /// The proposal, or a probe when the limit has rested for long and requests are slow, but not too slow.
+    fn probed(&mut self, reading: &Reading<'_>, proposal: Proposal) -> Proposal {
+        let is_slow =
+            reading.window.latency.zip(reading.baseline).is_some_and(|(latency, baseline)| {
+                latency.median.as_secs_f64() > baseline.as_secs_f64() * SLOW
+            });
+        if !is_slow || self.is_late(reading.window) {
             return proposal;
         }
-        if surroundings.is_dependency_slow {
-            return reading.hold(Why::Dependency);
-        }
-        if window.is_unproven() {
-            return reading.hold(Why::Unproven);
-        }
-        match self.payoff.judge(reading.limit, window) {
-            payoff::Verdict::Open => proposal,
-            payoff::Verdict::Resting => reading.hold(Why::Throughput),
-            payoff::Verdict::Futile(limit) => Proposal { limit, why: Why::Throughput },
-        }
+        let probe = self.probe.due(reading.limit);
+        probe.map_or(proposal, |limit| Proposal { limit, why: Why::Probe })
     }
 
     /// The proposal, or less when the median is above the objective.
     fn held_to_objective(&self, reading: &Reading<'_>, proposal: Proposal) -> Proposal {
-        let target = self.objective.target();
-        if reading.window.latency.is_none_or(|latency| latency.median <= target) {
+        if !self.is_late(reading.window) {
             return proposal;
         }
-        let is_attainable = reading.baseline.is_none_or(|baseline| baseline <= target);
+        let is_attainable = reading.baseline.is_none_or(|baseline| baseline <= self.objective.target());
         let limit = if is_attainable { reading.limit * OBJECTIVE_BACKOFF } else { reading.limit };
         if proposal.limit < limit { proposal } else { Proposal { limit, why: Why::Objective } }
+    }
+
+    fn is_late(&self, window: &Window) -> bool {
+        window.latency.is_some_and(|latency| latency.median > self.objective.target())
     }
 
     fn within_bounds(&self, limit: f64) -> f64 {

@@ -25,7 +25,7 @@
 //! response takes the same five seconds, all is as it always was, and the limit climbs to its ceiling (NCL#137).
 //! Ours is held by the objective. It ignores that the service says it is overloaded (NCL#176); ours backs
 //! off. Envoy measures its baseline by letting only 3 requests through for a while, and refuses the rest with
-//! 503 (envoy#8337); our [`Baseline`](super::Baseline) watches what the limit does anyway. And a tolerance of 1.5
+//! 503 (envoy#8337); our [`Baseline`](super::Baseline) learns from what the limit does anyway. And a tolerance of 1.5
 //! does not see latency that is 49 % too high.
 //!
 //! Source: Netflix concurrency-limits, `Gradient2Limit`; Envoy, adaptive concurrency filter.

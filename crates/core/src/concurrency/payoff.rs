@@ -7,11 +7,13 @@
 //! | limit   | throughput | latency | so |
 //! |---------|------------|---------|----|
 //! | 20 → 25 | 2000 → 2400 a second | 10 → 10 ms | it paid: compare with 25 from now on |
-//! | 25 → 32 | 2400 → 2410 a second | 10 → 13 ms | futile: back to 25, and rest |
+//! | 25 → 33 | 2400 → 2410 a second | 10 → 13 ms | futile: back to 25, and rest |
 //!
-//! Growth is futile when the throughput rose by less than a quarter as much as the limit *and* the latency by more than
-//! half as much. Throughput alone would not do: where traffic comes in bursts, more places change it little, and
-//! yet nobody waits. After a rest it tries again, for services change.
+//! Growth has paid when the throughput rose at least half as much as the limit. It is futile when it rose by less than
+//! a quarter as much *and* the latency by more than half. Throughput alone would not do: where traffic comes in
+//! bursts, more places change it little, and yet nobody waits. In between, the limit grows on and is compared with
+//! the same mark until the difference is clear. After a rest it tries again, for services change. The price is a few per cent of
+//! throughput: right at the knee a worker idles whenever the next request is a moment late.
 
 use std::time::Duration;
 
@@ -36,6 +38,8 @@ struct Mark {
 pub(crate) enum Verdict {
     /// Nothing speaks against them.
     Open,
+    /// The last ones brought more answers, and no slower: nobody waits.
+    Paid,
     /// The last ones were futile: back to this limit.
     Futile(f64),
     /// They were futile a while ago.
@@ -45,6 +49,9 @@ pub(crate) enum Verdict {
 /// Growth by a quarter is compared: less drowns in the noise of windows of some hundred requests, more would
 /// overshoot by as much.
 const GROWTH: f64 = 1.25;
+/// Only windows in which the limit was felt all the time are compared: where bursts touch it now and then, it is the
+/// demand that decides over throughput.
+const FULL: f64 = 0.85;
 /// Windows before futile growth is tried again: at a window a second, the limit swings for a fifth of the time.
 const REST: u32 = 20;
 /// Latency this far below the mark means that the service has changed, and the rest is over.
@@ -52,7 +59,7 @@ const FASTER: f64 = 0.8;
 
 impl Payoff {
     pub(crate) fn judge(&mut self, limit: f64, window: &Window) -> Verdict {
-        let is_full = f64::from(window.max_in_flight) >= 0.9 * limit.floor();
+        let is_full = window.mean_in_flight() >= FULL * limit.floor();
         let now = window.latency.map(|latency| Mark {
             limit,
             throughput: window.throughput(),
@@ -77,12 +84,17 @@ impl Payoff {
             return Verdict::Open;
         }
         let gained = now.throughput / mark.throughput.max(1e-9) - 1.0;
-        if gained < (grown - 1.0) / 4.0 && now.slower_than(&mark) > (grown - 1.0) / 2.0 {
+        let is_slower = now.slower_than(&mark) > (grown - 1.0) / 2.0;
+        if gained >= (grown - 1.0) / 2.0 {
+            self.mark = Some(now);
+            return if is_slower { Verdict::Open } else { Verdict::Paid };
+        }
+        if gained < (grown - 1.0) / 4.0 && is_slower {
             self.rest = REST;
+            // All the way: half of it would leave the next trial to start higher, and the limit would creep up.
             return Verdict::Futile(mark.limit);
         }
-        self.mark = Some(now);
-        Verdict::Open
+        Verdict::Open // neither: the difference shows more clearly when more has grown
     }
 }
 
@@ -115,8 +127,8 @@ mod tests {
     fn growth_that_brings_only_latency_is_taken_back_as_in_the_example() {
         let mut payoff = Payoff::default();
         assert_eq!(payoff.judge(20.0, &window(20, 2_000, 10)), Verdict::Open);
-        assert_eq!(payoff.judge(25.0, &window(25, 2_400, 10)), Verdict::Open);
-        assert_eq!(payoff.judge(32.0, &window(32, 2_410, 13)), Verdict::Futile(25.0));
+        assert_eq!(payoff.judge(25.0, &window(25, 2_400, 10)), Verdict::Paid);
+        assert_eq!(payoff.judge(33.0, &window(33, 2_410, 13)), Verdict::Futile(25.0));
         for _ in 0..REST {
             assert_eq!(payoff.judge(25.0, &window(25, 2_400, 10)), Verdict::Resting);
         }
@@ -135,15 +147,23 @@ mod tests {
     fn windows_that_were_not_full_prove_nothing() {
         let mut payoff = Payoff::default();
         assert_eq!(payoff.judge(20.0, &window(20, 2_000, 10)), Verdict::Open);
-        assert_eq!(payoff.judge(40.0, &window(30, 2_000, 30)), Verdict::Open);
-        assert_eq!(payoff.judge(40.0, &window(40, 2_000, 30)), Verdict::Futile(20.0));
+        assert_eq!(payoff.judge(40.0, &window(40, 2_000, 16)), Verdict::Open);
+        assert_eq!(payoff.judge(40.0, &window(40, 2_000, 20)), Verdict::Futile(20.0));
+    }
+
+    #[test]
+    fn what_is_not_clear_yet_is_compared_with_the_same_mark_again() {
+        let mut payoff = Payoff::default();
+        assert_eq!(payoff.judge(20.0, &window(20, 2_000, 10)), Verdict::Open);
+        assert_eq!(payoff.judge(25.0, &window(25, 2_180, 11)), Verdict::Open);
+        assert_eq!(payoff.judge(32.0, &window(32, 2_200, 14)), Verdict::Futile(20.0));
     }
 
     #[test]
     fn a_service_that_became_faster_ends_the_rest() {
         let mut payoff = Payoff::default();
         let _ = payoff.judge(20.0, &window(20, 2_000, 10));
-        assert_eq!(payoff.judge(25.0, &window(25, 2_000, 13)), Verdict::Futile(20.0));
+        assert_eq!(payoff.judge(26.0, &window(26, 2_000, 13)), Verdict::Futile(20.0));
         assert_eq!(payoff.judge(20.0, &window(20, 4_000, 5)), Verdict::Resting);
         assert_eq!(payoff.judge(20.0, &window(20, 4_000, 5)), Verdict::Open);
     }

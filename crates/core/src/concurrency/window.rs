@@ -26,7 +26,8 @@
 //! | ok        | 20 ms | 2         | |
 //! | failed    | 1 ms  | 5         | not the fastest answer of the window |
 //!
-//! Latency: median 20 ms, mean 20 ms, least 10 ms. Three in 100 ms are 30 a second. Most in flight: 5.
+//! Latency: median 20 ms, mean 20 ms, least 10 ms. Three in 100 ms are 30 a second; at 20 ms each, 0.6 of them were
+//! in flight on average. Most in flight: 5.
 
 use std::time::Duration;
 
@@ -102,7 +103,7 @@ pub struct Latency {
 /// A closed window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// How long it was open.
+    /// How long requests could end in it.
     pub length: Duration,
     /// The latency of what succeeded, if anything did.
     pub latency: Option<Latency>,
@@ -134,6 +135,12 @@ impl Window {
     pub fn throughput(&self) -> f64 {
         let seconds = self.length.as_secs_f64();
         if seconds > 0.0 { f64::from(self.succeeded) / seconds } else { 0.0 }
+    }
+
+    /// How many were in flight on average, among those that succeeded: by Little's law, throughput times latency.
+    #[must_use]
+    pub fn mean_in_flight(&self) -> f64 {
+        self.latency.map_or(0.0, |latency| self.throughput() * latency.mean.as_secs_f64())
     }
 
     /// Whether at least a hundredth of the answers were that the service is overloaded.
@@ -234,6 +241,7 @@ mod tests {
         assert!((millis(latency.median) - 20.0).abs() < 20.0 / 16.0);
         assert_eq!((latency.mean, latency.min), (Duration::from_millis(20), Duration::from_millis(10)));
         assert!((window.throughput() - 30.0).abs() < 1e-9);
+        assert!((window.mean_in_flight() - 0.6).abs() < 1e-9);
         assert_eq!((window.max_in_flight, window.endings()), (5, 4));
     }
 
