@@ -50,11 +50,12 @@
 use std::time::Duration;
 
 use crate::permit::Outcome;
-use crate::retry::share::{WHOLE, is_at_least, millionths};
+use crate::retry::share::is_at_least;
 use crate::units::{Moment, Ratio, Roll};
 use crate::verdict::{Reason, Retry, Verdict};
 
 mod probes;
+mod recovery;
 mod results;
 mod rule;
 mod shared;
@@ -62,6 +63,7 @@ mod shared;
 mod tests;
 
 use probes::{Finding, Probes};
+use recovery::{Course, Return};
 pub use results::Counts;
 use results::{Mark, Results};
 pub use rule::{BreakerRule, BreakerTerms, OpenTime, Probing, Recovery, Slow, Window};
@@ -157,16 +159,6 @@ enum Phase {
     Recovering(Return),
 }
 
-/// Traffic on its way back.
-#[derive(Clone, Copy, Debug)]
-struct Return {
-    /// In millionths.
-    share: u64,
-    since: Moment,
-    requests: u64,
-    bad: u64,
-}
-
 impl Breaker {
     /// A closed breaker.
     #[must_use]
@@ -209,7 +201,7 @@ impl Breaker {
                 None => refuse(self.probes.longest_left(now, self.rule.terms().probing.limit)),
             },
             Phase::Recovering(back) if roll.hits(back.ratio()) => self.pass(now, None),
-            Phase::Recovering(back) => refuse(self.interval().saturating_sub(now.since(back.since))),
+            Phase::Recovering(back) => refuse(back.left(now)),
             // Just now, because probes ran out of time. The next request draws the wait.
             Phase::Open { .. } => refuse(self.rule.terms().open.first),
         }
@@ -243,8 +235,7 @@ impl Breaker {
                 self.look(now);
             }
             Phase::Recovering(back) => {
-                back.requests += 1;
-                back.bad += u64::from(is_failure || is_slow);
+                back.count(is_failure || is_slow);
                 self.look(now);
             }
         }
@@ -329,43 +320,19 @@ impl Breaker {
                     Finding::Well => self.recover(now),
                 }
             }
-            Phase::Recovering(back) => {
-                back.since = back.since.min(now);
-                let back = *back;
-                self.look_at(back, now);
-            }
+            Phase::Recovering(back) => match back.look(now, self.rule.failure()) {
+                Course::On => {}
+                Course::Trip => self.trip(now),
+                Course::Close => self.enter(Phase::Closed),
+            },
         }
-    }
-
-    fn look_at(&mut self, back: Return, now: Moment) {
-        let least = self.rule.terms().recovery.map_or(1, |recovery| recovery.min_requests);
-        let has_enough = back.requests >= u64::from(least);
-        if has_enough && is_at_least(back.bad, back.requests, self.rule.failure()) {
-            return self.trip(now);
-        }
-        // Few results, all of them good, are enough to go on: a quiet service must come back too.
-        let can_judge = has_enough || (back.requests > 0 && back.bad == 0);
-        if !can_judge || now.since(back.since) < self.interval() {
-            return;
-        }
-        let is_poor = is_at_least(back.bad, back.requests, (self.rule.failure() / 2).max(1));
-        let share = if is_poor { back.share } else { (back.share * 2).min(WHOLE) };
-        if share == WHOLE {
-            return self.enter(Phase::Closed);
-        }
-        self.phase = Phase::Recovering(Return { share, since: now, requests: 0, bad: 0 });
-    }
-
-    fn interval(&self) -> Duration {
-        self.rule.terms().recovery.map_or(Duration::ZERO, |recovery| recovery.interval)
     }
 
     fn recover(&mut self, now: Moment) {
-        let share = self.rule.terms().recovery.map_or(WHOLE, |recovery| millionths(recovery.first));
-        self.enter(match share {
-            WHOLE => Phase::Closed,
-            share => Phase::Recovering(Return { share, since: now, requests: 0, bad: 0 }),
-        });
+        let recovery = self.rule.terms().recovery;
+        self.enter(
+            recovery.map_or(Phase::Closed, |recovery| Phase::Recovering(Return::begin(recovery, now))),
+        );
     }
 
     fn trip(&mut self, now: Moment) {
@@ -382,12 +349,6 @@ impl Breaker {
         if matches!(phase, Phase::Closed) {
             self.trips_in_a_row = 0;
         }
-    }
-}
-
-impl Return {
-    fn ratio(&self) -> Ratio {
-        Ratio::new(self.share as f64 / WHOLE as f64).unwrap_or(Ratio::ONE)
     }
 }
 

@@ -32,8 +32,9 @@ pub(crate) use pairs::{Keep, Pair, Pairs};
 pub(crate) struct Tally<const N: usize> {
     width: u64,
     newest: u64,
-    /// When the newest bucket began: comparing with it spares a division each time.
+    /// When the newest bucket began and where it lies: knowing both spares two divisions each time.
     start: u64,
+    slot: usize,
     /// The bucket with the number `n` lies at `n` modulo their count.
     buckets: Box<[[u64; N]]>,
     sums: [u64; N],
@@ -44,16 +45,17 @@ impl<const N: usize> Tally<N> {
     pub(crate) fn new(window: Duration, buckets: usize, now: Moment) -> Self {
         let buckets = vec![[0; N]; buckets.max(1)].into_boxed_slice();
         let width = (nanos_of(window) / len(&buckets)).max(1);
-        let newest = now.nanos() / width;
-        Self { width, newest, start: newest * width, buckets, sums: [0; N] }
+        let mut tally = Self { width, newest: 0, start: 0, slot: 0, buckets, sums: [0; N] };
+        tally.turn_to(now.nanos() / width);
+        tally
     }
 
     /// Counts these at `now`; returns what counts then.
     pub(crate) fn add(&mut self, now: Moment, counts: [u64; N]) -> [u64; N] {
         self.turn(now);
-        let slot = self.slot(self.newest);
+        let bucket = &mut self.buckets[self.slot];
         for (index, count) in counts.into_iter().enumerate() {
-            self.buckets[slot][index] += count;
+            bucket[index] += count;
             self.sums[index] += count;
         }
         self.sums
@@ -85,16 +87,17 @@ impl<const N: usize> Tally<N> {
         }
         while self.newest < bucket {
             self.newest += 1;
-            let slot = self.slot(self.newest);
+            let slot = self.slot_of(self.newest);
             for (sum, count) in self.sums.iter_mut().zip(self.buckets[slot]) {
                 *sum -= count;
             }
             self.buckets[slot] = [0; N];
         }
         self.start = self.newest * self.width;
+        self.slot = self.slot_of(self.newest);
     }
 
-    fn slot(&self, bucket: u64) -> usize {
+    fn slot_of(&self, bucket: u64) -> usize {
         usize::try_from(bucket % len(&self.buckets)).unwrap_or(0)
     }
 }

@@ -174,6 +174,40 @@ fn a_result_from_before_the_trip_does_not_count() {
 }
 
 #[test]
+fn a_result_from_before_the_trip_does_not_count_after_the_return_either() {
+    let mut breaker = example();
+    let early = [(); 12].map(|()| pass(&mut breaker, 0));
+    feed(&mut breaker, 0, &[FAIL; 5]);
+    feed(&mut breaker, 5_000, &[OK; 3]);
+    let mut early = early.into_iter();
+    for pass in early.by_ref().take(6) {
+        breaker.record(pass, at(5_000), FAIL);
+    }
+    assert_eq!(breaker.state(), State::Recovering);
+    feed(&mut breaker, 5_500, &[OK]);
+    feed(&mut breaker, 6_000, &[OK]);
+    feed(&mut breaker, 7_000, &[OK]);
+    assert_eq!(breaker.state(), State::Closed);
+    let before = breaker.counts(at(7_000));
+    for pass in early {
+        breaker.record(pass, at(7_000), FAIL);
+    }
+    assert_eq!((breaker.state(), breaker.counts(at(7_000))), (State::Closed, before));
+}
+
+#[test]
+fn a_probe_of_an_earlier_round_does_not_speak_for_the_one_in_its_place() {
+    let mut breaker = tripped();
+    let hung = [(); 4].map(|()| pass(&mut breaker, 5_000));
+    assert!(refused(&mut breaker, 15_000).is_some());
+    let second_round = [(); 4].map(|()| pass(&mut breaker, 25_000));
+    hung.into_iter().for_each(|probe| breaker.record(probe, at(25_000), OK));
+    assert_eq!(breaker.state(), State::HalfOpen);
+    second_round.into_iter().for_each(|probe| breaker.record(probe, at(25_000), FAIL));
+    assert_eq!(breaker.state(), State::Open);
+}
+
+#[test]
 fn probes_are_judged_as_soon_as_the_missing_ones_cannot_matter() {
     let mut half_open = tripped();
     feed(&mut half_open, 5_000, &[FAIL]);

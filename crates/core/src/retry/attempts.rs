@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | none | | our own back-off |
 //! | after 1 s | a `Retry-After` | from 1 s up to 2 s: a thousand callers told the same second must not all keep it |
+//! | exactly 0 s | a refusal by one overloaded instance while few are (S6) | none: at once, elsewhere |
 //! | exactly 100 ms | a gRPC pushback | 100 ms: there the server spreads its callers out |
 //! | never | "overloaded; don't retry", a pushback that is negative or unreadable | no retry |
 
@@ -33,6 +34,9 @@ pub enum Advice {
 }
 
 impl Advice {
+    /// Try elsewhere without waiting: one instance is overloaded, and few others are.
+    pub const AT_ONCE: Self = Self::Exactly(Duration::ZERO);
+
     /// A gRPC pushback, read as milliseconds; `None` if it was negative or could not be read.
     #[must_use]
     pub fn pushback(millis: Option<u32>) -> Self {
@@ -202,6 +206,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(ask(Advice::After(second), 0.0), Ok(1_000));
         assert_eq!(ask(Advice::After(second), 0.5), Ok(1_500));
+        assert_eq!(ask(Advice::AT_ONCE, 0.9), Ok(0));
         assert_eq!(ask(Advice::pushback(Some(100)), 0.9), Ok(100));
         assert_eq!(ask(Advice::pushback(None), 0.0), Err(Reason::NotRetryable));
         assert_eq!(ask(Advice::Never, 0.0), Err(Reason::NotRetryable));

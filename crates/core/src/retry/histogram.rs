@@ -153,16 +153,15 @@ impl AttemptHistogram {
         }
     }
 
-    /// Says what to tell a caller that is refused: nothing in particular, or not to retry. Ask once a
-    /// refusal.
+    /// Says what to tell a caller that is refused: nothing in particular, or not to retry. Ask once a refusal.
     #[inline]
     pub fn refuse(&self) -> Advice {
-        if !self.is_holding() {
-            return Advice::None;
+        // Counted only while the advice holds, so that a refusal at its very end does not revive it.
+        let count = |refusals| (refusals > 0).then_some(refusals + 1);
+        match self.holding.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count) {
+            Ok(refusals) if !refusals.is_multiple_of(GLIMPSE) => Advice::Never,
+            Ok(_) | Err(_) => Advice::None,
         }
-        // Should the advice end just now, this leaves a one behind: it then ends with the next block.
-        let refusals = self.holding.fetch_add(1, Ordering::Relaxed);
-        if refusals.is_multiple_of(GLIMPSE) { Advice::None } else { Advice::Never }
     }
 
     /// Whether callers are being told not to retry.
