@@ -22,6 +22,8 @@ use crate::slab::Id;
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     pub(crate) id: Id,
+    /// For whom it is.
+    pub user: u32,
     /// How urgent it is.
     pub criticality: Criticality,
     /// When nobody waits for the answer any more.

@@ -54,6 +54,9 @@ enum Event {
 /// How often limits are noted.
 const TICK: std::time::Duration = std::time::Duration::from_secs(1);
 
+/// So many users share all requests; a shedder refuses some of them and not some of everybody's.
+const USERS: u32 = 10_000;
+
 /// Whose link a need goes over.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
@@ -68,12 +71,19 @@ struct Need {
     /// The attempt at the owner's service that waits for it.
     parent: Option<Id>,
     arrived: Moment,
-    deadline: Moment,
-    criticality: Criticality,
+    wanted: Wanted,
     tried: u32,
     made: Attempts,
     /// The attempt whose answer counts.
     current: Option<Id>,
+}
+
+/// What stays the same on the way down: for whom, how urgent, and until when.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    user: u32,
+    criticality: Criticality,
+    deadline: Moment,
 }
 
 /// One try at one instance.
@@ -169,14 +179,14 @@ impl World {
         let criticality = source.mix.draw(chance);
         let deadline = self.now.plus(source.patience);
         self.record.arrived(self.now, criticality);
-        let owner = Owner::Source(index);
-        self.open(owner, None, deadline, criticality);
+        let wanted = Wanted { user: chance.below(USERS), criticality, deadline };
+        self.open(Owner::Source(index), None, wanted);
         self.expect(index);
     }
 
-    fn open(&mut self, owner: Owner, parent: Option<Id>, deadline: Moment, criticality: Criticality) {
+    fn open(&mut self, owner: Owner, parent: Option<Id>, wanted: Wanted) {
         let (arrived, made) = (self.now, Attempts::begin(self.now));
-        let need = Need { owner, parent, arrived, deadline, criticality, tried: 0, made, current: None };
+        let need = Need { owner, parent, arrived, wanted, tried: 0, made, current: None };
         let id = self.needs.insert(need);
         self.attempt(id);
     }
@@ -196,8 +206,8 @@ impl World {
     fn attempt(&mut self, id: Id) {
         let now = self.now;
         let Some(need) = self.needs.get_mut(id) else { return };
-        let (owner, deadline) = (need.owner, need.deadline);
-        let intent = Intent { criticality: need.criticality, tried: need.tried };
+        let (owner, wanted) = (need.owner, need.wanted);
+        let intent = Intent { criticality: wanted.criticality, tried: need.tried };
         need.tried += 1;
         let (link, dice) = self.link(owner);
         let (target, timeout) = (link.target, link.timeout);
@@ -208,7 +218,7 @@ impl World {
                 return self.consider(id, Answer::NotSent);
             }
         };
-        let deadline = deadline.min(now.plus(timeout));
+        let deadline = wanted.deadline.min(now.plus(timeout));
         let instance = self.choices.below(self.services[target].count()) as usize;
         let site = Site { service: target, instance };
         let attempt = Attempt { need: id, site, asked: None, pass: Some(pass), passed: None };
@@ -217,7 +227,8 @@ impl World {
             need.current = Some(attempt);
         }
         self.agenda.note(deadline, Event::TimedOut(attempt));
-        let asked = Asked { id: attempt, criticality: intent.criticality, deadline, attempt: intent.tried };
+        let Wanted { user, criticality, .. } = wanted;
+        let asked = Asked { id: attempt, user, criticality, deadline, attempt: intent.tried };
         self.receive(asked, site);
     }
 
@@ -299,7 +310,8 @@ impl World {
         self.work(site);
         match asked {
             Some(asked) if calls => {
-                self.open(Owner::Service(site.service), Some(id), asked.deadline, asked.criticality);
+                let Asked { user, criticality, deadline, .. } = asked;
+                self.open(Owner::Service(site.service), Some(id), Wanted { user, criticality, deadline });
             }
             Some(_) | None => {
                 let answer = if self.choices.happens(failing) { Answer::Failed } else { Answer::Ok };
@@ -374,12 +386,12 @@ impl World {
     fn consider(&mut self, id: Id, answer: Answer) {
         let now = self.now;
         let Some(need) = self.needs.get_mut(id) else { return };
-        let (owner, deadline, mut made) = (need.owner, need.deadline, need.made);
+        let (owner, wanted, mut made) = (need.owner, need.wanted, need.made);
         if answer != Answer::Ok {
-            let intent = Intent { criticality: need.criticality, tried: need.tried };
+            let intent = Intent { criticality: wanted.criticality, tried: need.tried };
             let (link, dice) = self.link(owner);
             let pause = link.manners.retry(now, &intent, &mut made, answer, dice);
-            if let Some(at) = pause.map(|pause| now.plus(pause)).filter(|at| *at < deadline) {
+            if let Some(at) = pause.map(|pause| now.plus(pause)).filter(|at| *at < wanted.deadline) {
                 if let Some(need) = self.needs.get_mut(id) {
                     need.made = made;
                 }
@@ -396,12 +408,12 @@ impl World {
             return self.agenda.note(self.now, Event::Answer(parent, answer));
         }
         let ending = match answer {
-            Answer::Ok if self.now <= need.deadline => Ending::Good,
+            Answer::Ok if self.now <= need.wanted.deadline => Ending::Good,
             Answer::Ok => Ending::Late,
             Answer::Failed | Answer::TimedOut => Ending::Failed,
             Answer::Refused(_) | Answer::NotSent => Ending::Refused,
         };
-        let Need { arrived, criticality, .. } = need;
+        let (arrived, criticality) = (need.arrived, need.wanted.criticality);
         self.record.ended(Told { arrived, ended: self.now, criticality, ending });
     }
 }

@@ -69,7 +69,7 @@ const AFTERWARDS: Check = Check {
     value: |record: &Record| {
         record.success(&[Sheddable, SheddablePlus, Critical, CriticalPlus], &seconds(71..90))
     },
-    pass: Bound::AtLeast(0.999),
+    pass: Bound::AtLeast(0.99),
     naive: Some(Bound::AtMost(0.1)),
 };
 
