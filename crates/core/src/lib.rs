@@ -18,6 +18,8 @@
 //! | whether, when and how often to try again | [`mod@retry`] |
 //! | how long to wait for an answer | [`timeout`] |
 //! | who waits, who is served next, who leaves unserved | [`queue`] |
+//! | how loaded the service is | [`signal`] |
+//! | whom to refuse when it is too much | [`shed`] |
 
 pub mod breaker;
 pub mod concurrency;
@@ -27,7 +29,9 @@ pub mod permit;
 pub mod queue;
 pub mod rate;
 pub mod retry;
+pub mod shed;
 pub mod shell;
+pub mod signal;
 mod sync;
 mod tally;
 pub mod throttle;

@@ -17,10 +17,11 @@ use tidegate_core::retry::{
     AttemptHistogram, BudgetRule, BudgetTerms, HistogramRule, HistogramTerms, RetryBudget, RetryTokens,
     TokenRule,
 };
+use tidegate_core::shed::{Cohort, Edge, Reserve, ReservedPlaces, SharedEdge};
 use tidegate_core::shell::{AtomicDue, Enrolled, Packed};
 use tidegate_core::throttle::{Answer, Throttle, ThrottleRule};
 use tidegate_core::together::{Ask, Joint, decide};
-use tidegate_core::{Cost, Criticality, Moment, Quota, Ratio, Roll};
+use tidegate_core::{Cost, Criticality, Moment, Quota, Ratio, Reason, Retry, Roll, Verdict};
 
 /// Two forced switches between threads find all but the most contrived races, in seconds.
 fn explore(test: impl Fn() + Send + Sync + 'static) {
@@ -412,6 +413,48 @@ fn tokens_lose_neither_a_failure_nor_a_success() {
         other.join().unwrap();
         // The success may come when nothing is left, but never when all is there.
         assert_eq!(tokens.thousandths(), 100);
+    });
+}
+
+#[test]
+fn an_edge_and_its_wait_are_seen_together_or_not_yet() {
+    let millis = Duration::from_millis;
+    explore(move || {
+        let shared = Arc::new(SharedEdge::new());
+        shared.publish(Edge::new(128).unwrap(), millis(1));
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.publish(Edge::new(256).unwrap(), millis(2)))
+        };
+        let cohort = Cohort::all().next().unwrap();
+        let plus = shared.decide(Criticality::SheddablePlus, cohort);
+        let lowest = shared.decide(Criticality::Sheddable, cohort);
+        other.join().unwrap();
+        let wait = |wait| Verdict::refuse(Reason::Shed, Retry::After(millis(wait)));
+        assert!(plus == Verdict::Admit(()) || plus == wait(2), "the new wait with the new edge");
+        // Whoever saw the new edge goes on seeing it, so a lower level is never let in after a higher one
+        // was refused.
+        assert!(lowest == wait(2) || (lowest == wait(1) && plus.is_admit()));
+    });
+}
+
+#[test]
+fn a_reserve_is_kept_while_threads_race_for_the_last_open_place() {
+    explore(|| {
+        let reserve = Reserve::new(2, Ratio::new(0.5).unwrap()).unwrap();
+        let places = std::sync::Arc::new(ReservedPlaces::new(reserve));
+        let ask = |level: Criticality| {
+            let places = places.clone();
+            move || places.admit(level, at(0)).admitted()
+        };
+        let others = [thread::spawn(ask(Criticality::Sheddable)), thread::spawn(ask(Criticality::Critical))];
+        let mine = ask(Criticality::SheddablePlus)();
+        let [sheddable, critical] = others.map(|other| other.join().unwrap());
+        assert!(critical.is_some(), "one place is only for it");
+        assert!(mine.is_none() || sheddable.is_none(), "one place is open");
+        assert!(places.in_flight() <= 2);
+        drop((mine, sheddable, critical));
+        assert_eq!(places.in_flight(), 0);
     });
 }
 
