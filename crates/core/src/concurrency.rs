@@ -1,8 +1,9 @@
 //! How many may be in flight at once, found out while serving.
 //!
-//! A quota says how much comes in; it has to be right for the service, the machine and the day. What hurts a
-//! service is how much it does *at once*, and by Little's law the two are one: in flight = throughput · latency. A
-//! limit on what is in flight needs no knowledge of costs, and when the service slows down, it lets less in.
+//! A quota says how much comes in; it has to be right for the service, the machine and the day. What hurts
+//! a service is how much it does *at once*, and by Little's law the two are one: in flight = throughput ·
+//! latency. A limit on what is in flight needs no knowledge of costs, and when the service slows down, it
+//! lets less in.
 //!
 //! The right limit is at the *knee*. A service of 20 workers that take 10 ms each:
 //!
@@ -14,8 +15,8 @@
 //! | 400       | 2000 a second | 200 ms | callers give up, and their work is done for nobody |
 //!
 //! Nobody knows the knee, and it moves. So requests are measured, [windows](Window) of them close, a
-//! [`LimitAlgorithm`] proposes a limit, the [`Controller`] holds it to what must hold for all, and [`Adaptive`]
-//! lets threads take places and give them back.
+//! [`LimitAlgorithm`] proposes a limit, the [`Controller`] holds it to what must hold for all, and
+//! [`Adaptive`] lets threads take places and give them back.
 //!
 //! | algorithm | sees | choose it when |
 //! |---|---|---|

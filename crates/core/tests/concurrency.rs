@@ -207,7 +207,8 @@ fn a_service_slower_than_its_target_without_load_keeps_its_places() {
 
 #[test]
 fn one_lucky_request_is_not_the_baseline() {
-    // NCL#37: requests take 300 ms, a rare one 150 ms. Taken for the baseline, half of the places seem to queue.
+    // NCL#37: requests take 300 ms, a rare one 150 ms. Taken for the baseline, half of the places seem to
+    // queue.
     let mut limit =
         Controller::new(Vegas, Bounds::new(5..=200).unwrap(), Objective::half_of(TIMEOUT).unwrap());
     let usual = Duration::from_millis(300);

@@ -139,8 +139,8 @@ proptest! {
         algorithm in 0_u8..4, bounds in bounds(), shares in shares(), acts in acts(),
     ) {
         let windowing = Windowing::new(Duration::from_millis(100), 10).unwrap();
-        let limiter = Adaptive::new(controller(algorithm, bounds), windowing, Moment::ORIGIN).with_shares(shares);
-        let limiter = Arc::new(limiter);
+        let limiter = Adaptive::new(controller(algorithm, bounds), windowing, Moment::ORIGIN);
+        let limiter = Arc::new(limiter.with_shares(shares));
         let mut held = Held { limiter, shares, permits: Vec::new(), now: Moment::ORIGIN };
         let mut bounds = bounds;
         for act in acts {
@@ -156,10 +156,12 @@ proptest! {
     }
 
     #[test]
-    fn reserved_places_always_fit_beside_what_others_took(shares in shares(), limit in 1_u32..200, acts in acts()) {
+    fn reserved_places_always_fit_beside_what_others_took(
+        shares in shares(), limit in 1_u32..200, acts in acts(),
+    ) {
         // At a limit that stands still, every level can fill its share at any moment.
-        let limiter = Adaptive::new(controller(0, Bounds::exactly(limit).unwrap()), Windowing::default(), Moment::ORIGIN);
-        let limiter = limiter.with_shares(shares);
+        let controller = controller(0, Bounds::exactly(limit).unwrap());
+        let limiter = Adaptive::new(controller, Windowing::default(), Moment::ORIGIN).with_shares(shares);
         let mut permits = Vec::new();
         for act in acts {
             match act {

@@ -1,21 +1,22 @@
 //! A limit that threads share.
 //!
-//! Taking a place must cost next to nothing, for it is done most when there is least time. So it touches two
-//! words: the limit, which is only read, and the count of places taken, which is swapped. The count has a lane of 16
-//! bits for each level of criticality, so one swap decides over the total and the [`Shares`] at once:
+//! Taking a place must cost next to nothing, for it is done most when there is least time. So it touches
+//! two words: the limit, which is only read, and the count of places taken, which is swapped. The count has
+//! a lane of 16 bits for each level of criticality, so one swap decides over the total and the [`Shares`]
+//! at once:
 //!
 //! ```text
 //! taken   [critical_plus: 16][critical: 16][sheddable_plus: 16][sheddable: 16]
 //! ```
 //!
-//! A refusal writes nothing. Giving a place back subtracts it; then, the place being free already, the sample is put
-//! into one of a few pictures of the open window, whichever is not in use by another thread. Who finds the window
-//! old enough closes it; others go on meanwhile.
+//! A refusal writes nothing. Giving a place back subtracts it; then, the place being free already, the
+//! sample is put into one of a few pictures of the open window, whichever is not in use by another thread.
+//! Who finds the window old enough closes it; others go on meanwhile.
 //!
-//! **A request teaches only about the limit it started under.** What started before the last change and ends after
-//! it says how the service was under the old limit; a controller that hears it cuts twice for one cause
-//! (envoy#11579). For the same reason a window is at least twice as long as the median of the one before: a shorter
-//! one would be told of the fast requests first and of the slow ones never.
+//! **A request teaches only about the limit it started under.** What started before the last change and
+//! ends after it says how the service was under the old limit; a controller that hears it cuts twice for
+//! one cause (envoy#11579). For the same reason a window is at least twice as long as the median of the one
+//! before: a shorter one would be told of the fast requests first and of the slow ones never.
 //!
 //! Memory: five pictures of 2 KB, the last 16 changes, and nothing for a place in flight but its permit.
 
@@ -87,12 +88,13 @@ struct Control {
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// Pictures of the open window. Threads that end requests at once find a free one nearly always; under loom, one
-/// is enough to find every race, and more would take for ever.
+/// Pictures of the open window. Threads that end requests at once find a free one nearly always; under
+/// loom, one is enough to find every race, and more would take for ever.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 4 };
 /// Changes remembered for whoever asks what the limit did.
 const REMEMBERED: usize = 16;
-/// A window that is not full enough after this many times its length spans a pause; what it gathered says little.
+/// A window that is not full enough after this many times its length spans a pause; what it gathered says
+/// little.
 const STALE: u32 = 60;
 
 impl Adaptive {
@@ -177,13 +179,14 @@ impl Adaptive {
         lock(&self.control).surroundings = surroundings;
     }
 
-    /// Other bounds, from now on; [`Bounds::exactly`] pins the limit. Whoever is in flight stays: when the limit
-    /// falls below what is taken, nobody is admitted until enough places came back.
+    /// Other bounds, from now on; [`Bounds::exactly`] pins the limit. Whoever is in flight stays: when the
+    /// limit falls below what is taken, nobody is admitted until enough places came back.
     pub fn set_bounds(&self, now: Moment, bounds: Bounds) -> Change {
         self.reconfigure(now, |controller| controller.set_bounds(bounds))
     }
 
-    /// Changes the controller: its algorithm, its objective, its bounds. `change` says what became of the limit.
+    /// Changes the controller: its algorithm, its objective, its bounds. `change` says what became of the
+    /// limit.
     pub fn reconfigure(&self, now: Moment, change: impl FnOnce(&mut Controller) -> Change) -> Change {
         let mut control = lock(&self.control);
         let change = change(&mut control.controller);
@@ -210,7 +213,8 @@ impl Adaptive {
     }
 
     fn gather(&self, sample: Sample, taken: Moment) {
-        // Threads that end at once started at different nanoseconds, so they mostly begin at different shards.
+        // Threads that end at once started at different nanoseconds, so they mostly begin at different
+        // shards.
         let first = usize::try_from(taken.nanos() >> 6).unwrap_or(0);
         for turn in 0..SHARDS {
             if let Ok(mut shard) = self.shards[first.wrapping_add(turn) % SHARDS].0.try_lock() {

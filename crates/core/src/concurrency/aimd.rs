@@ -1,8 +1,8 @@
 //! Grow by one, shrink by a tenth (AIMD).
 //!
 //! The simplest rule that finds a limit by itself: as long as nothing goes wrong, allow one more; when the
-//! service says that it is overloaded or answers later than the timeout, take a share away. Growing slowly and
-//! shrinking fast makes several limiters in front of one service converge to equal shares.
+//! service says that it is overloaded or answers later than the timeout, take a share away. Growing slowly
+//! and shrinking fast makes several limiters in front of one service converge to equal shares.
 //!
 //! Limit 20, backoff 0.9, timeout 5 s, sample by sample as Netflix does it:
 //!
@@ -13,14 +13,14 @@
 //! | 1 ms  | 30        | overloaded | 18    |
 //! | 6 s   | 18        | ok         | 16    |
 //!
-//! Ours decides by windows: one step a window instead of a thousand a second. One step a second from 20 to 200
-//! would take three minutes, so until the first trouble a window adds a quarter (slow start, which others
-//! lack: vector#3255).
+//! Ours decides by windows: one step a window instead of a thousand a second. One step a second from 20 to
+//! 200 would take three minutes, so until the first trouble a window adds a quarter (slow start, which
+//! others lack: vector#3255).
 //!
-//! **How it fails elsewhere.** It hears of trouble only when requests are lost, so the queue is full before it
-//! shrinks. Ours stops earlier: the [`Controller`](super::Controller) gives back places that made requests slower
-//! and not more of them. Netflix lets no limit below 20, too much for a service with two cores; here the
-//! operator says.
+//! **How it fails elsewhere.** It hears of trouble only when requests are lost, so the queue is full before
+//! it shrinks. Ours stops earlier: the [`Controller`](super::Controller) gives back places that made
+//! requests slower and not more of them. Netflix lets no limit below 20, too much for a service with two
+//! cores; here the operator says.
 //!
 //! Source: Chiu and Jain, 1989; Netflix concurrency-limits, `AIMDLimit`; Vector, adaptive concurrency.
 
@@ -80,7 +80,8 @@ impl Aimd {
 }
 
 impl Default for Aimd {
-    /// A tenth less, after 5 s: Netflix's defaults. Halving, as TCP does, takes 200 to 12 in four bad windows.
+    /// A tenth less, after 5 s: Netflix's defaults. Halving, as TCP does, takes 200 to 12 in four bad
+    /// windows.
     fn default() -> Self {
         Self { backoff: Ratio::new(0.9).unwrap_or(Ratio::ONE), timeout: Duration::from_secs(5) }
     }

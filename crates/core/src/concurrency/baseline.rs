@@ -3,8 +3,8 @@
 //! Vegas and gradient compare the latency now with the latency without load. Nobody measures the latter:
 //! the service is never without load. The simplest guess is the fastest request ever seen. It fails twice:
 //!
-//! * **One lucky request sets it for ever** (NCL#37). Requests take 300 ms, a rare one 150 ms; from then on every
-//!   request seems to wait half of its time. We take medians of windows, never single requests.
+//! * **One lucky request sets it for ever** (NCL#37). Requests take 300 ms, a rare one 150 ms; from then on
+//!   every request seems to wait half of its time. We take medians of windows, never single requests.
 //! * **A service that became slower is punished for ever**, so others forget the baseline now and then and
 //!   measure again. When that falls into an overload, the queue becomes the baseline (NCL#165).
 //!
@@ -16,11 +16,12 @@
 //! | 20 ms           | 16 ms      | a fifth fewer wait a fifth less: a queue. The baseline stays |
 //! | 20 ms           | 20 ms      | fewer requests are no faster: nobody waited. The baseline is 20 ms |
 //!
-//! The line between the two is drawn half way, at 18 ms; above 22 ms the service is just changing, and the next window
-//! will tell. So a service that becomes slower costs the limit a part for some windows and not, as with a baseline for
-//! ever, all of it: in our model, three times slower takes 24 places to 14, by bad luck to 7, and back within 20 s.
-//! A single request in flight waits for nobody: its latency is the baseline too. The same proof the other way round
-//! is growth that [paid](Baseline::prove): more requests, and none of them slower.
+//! The line between the two is drawn half way, at 18 ms; above 22 ms the service is just changing, and the
+//! next window will tell. So a service that becomes slower costs the limit a part for some windows and not,
+//! as with a baseline for ever, all of it: in our model, three times slower takes 24 places to 14, by bad
+//! luck to 5, and back within 50 s. A single request in flight waits for nobody: its latency is the
+//! baseline too. The same proof the other way round is growth that [paid](Baseline::prove): more requests,
+//! and none of them slower.
 //!
 //! Where it is weak: when several limiters share one service and the others grow while this one shrinks, its
 //! latency stays, and it takes their queue for its baseline. The objective bounds what follows.
@@ -42,8 +43,8 @@ struct Crowd {
     latency: Duration,
 }
 
-/// Medians within a tenth are the same. Following every lower one would end at the luckiest window of a day, and a
-/// tenth too low a baseline sees a tenth of the places waiting.
+/// Medians within a tenth are the same. Following every lower one would end at the luckiest window of a
+/// day, and a tenth too low a baseline sees a tenth of the places waiting.
 const NOISE: f64 = 0.9;
 
 /// Medians further above the compared one than this are no longer its noise.
@@ -78,8 +79,8 @@ impl Baseline {
         if is_thinner && median > baseline && crowded.is_no_queue(&now) {
             self.latency = Some(median);
         }
-        // What is nearly as crowded is newer, what is more crowded makes the better comparison, and what is much
-        // less has answered the question.
+        // What is nearly as crowded is newer, what is more crowded makes the better comparison, and what is
+        // much less has answered the question.
         let is_similar = u64::from(in_flight) * 20 >= u64::from(crowded.in_flight) * 19;
         if is_thinner || is_similar {
             self.crowded = Some(now);
@@ -88,8 +89,8 @@ impl Baseline {
 }
 
 impl Crowd {
-    /// Whether the latency has hardly fallen with the crowd: by less than half as much. When it has risen, the service
-    /// itself is changing between the two windows, and comparing them proves nothing.
+    /// Whether the latency has hardly fallen with the crowd: by less than half as much. When it has risen,
+    /// the service itself is changing between the two windows, and comparing them proves nothing.
     fn is_no_queue(&self, thinner: &Self) -> bool {
         let fewer = f64::from(thinner.in_flight) / f64::from(self.in_flight.max(1));
         let slower = thinner.latency.as_secs_f64() / self.latency.as_secs_f64().max(1e-9);

@@ -1,18 +1,20 @@
 //! What holds for every limit, whatever algorithm moves it.
 //!
-//! An algorithm proposes; the controller has the last word. It asks in this order, and the first answer is the
-//! reason that the change carries:
+//! An algorithm proposes; the controller has the last word. It asks in this order, and the first answer is
+//! the reason that the change carries:
 //!
 //! 1. Did the service say that it is *overloaded*? Then what the algorithm proposes.
-//! 2. Were less than half of the places in use? Then it holds: nothing was learnt about more of them, and a limit
-//!    that grows while unused is no limit when the flood comes. Nor did few places cause what is slow.
-//! 3. Is the median above the *objective*? Then a tenth less, unless the service takes that long without load:
-//!    then fewer places would not help, and it holds.
+//! 2. Were less than half of the places in use? Then it holds: nothing was learnt about more of them, and a
+//!    limit that grows while unused is no limit when the flood comes. Nor did few places cause what is
+//!    slow.
+//! 3. Is the median above the *objective*? Then a tenth less, unless the service takes that long without
+//!    load: then fewer places would not help, and it holds.
 //! 4. Less, but the time is spent *elsewhere*? Then it holds: a slow dependency is not cured by serving fewer
 //!    (NCL#171).
 //! 5. Was the last growth futile (*throughput*)? Then it is taken back.
 //! 6. More, but few succeeded (*unproven*), or growth was futile a while ago? Then it holds.
-//! 7. Has it rested for long, although requests take longer than without load? Then a *probe*: a quarter more.
+//! 7. Has it rested for long, although requests take longer than without load? Then a *probe*: a quarter
+//!    more.
 //! 8. Never outside the operator's bounds.
 //!
 //! AIMD between 10 and 40 with an objective of 100 ms, one line a window:

@@ -1,9 +1,10 @@
 //! The limit by how much slower requests have become (gradient).
 //!
-//! The *gradient* is the baseline over the latency now, with a tolerance for noise: 1 when requests are as fast
-//! as without load, one half when they take twice as long. Multiplying the limit by it shrinks the limit in
-//! proportion; and since a limit at its best would never be exceeded, and so never found to be too small, each
-//! step adds some headroom, the square root of the limit, that the next gradient takes back if it hurts.
+//! The *gradient* is the baseline over the latency now, with a tolerance for noise: 1 when requests are as
+//! fast as without load, one half when they take twice as long. Multiplying the limit by it shrinks the
+//! limit in proportion; and since a limit at its best would never be exceeded, and so never found to be too
+//! small, each step adds some headroom, the square root of the limit, that the next gradient takes back if
+//! it hurts.
 //!
 //! ```text
 //! gradient = tolerance · baseline / latency, between 1/2 and 1
@@ -21,12 +22,12 @@
 //!
 //! It rests where what the gradient takes is what the headroom adds: 1 − gradient = 1/√limit.
 //!
-//! **How it fails elsewhere.** Netflix's Gradient2 takes for the baseline a mean of its own past. When every
-//! response takes the same five seconds, all is as it always was, and the limit climbs to its ceiling (NCL#137).
-//! Ours is held by the objective. It ignores that the service says it is overloaded (NCL#176); ours backs
-//! off. Envoy measures its baseline by letting only 3 requests through for a while, and refuses the rest with
-//! 503 (envoy#8337); our [`Baseline`](super::Baseline) learns from what the limit does anyway. And a tolerance of 1.5
-//! does not see latency that is 49 % too high.
+//! **How it fails elsewhere.** Netflix's Gradient2 takes for the baseline a mean of its own past. When
+//! every response takes the same five seconds, all is as it always was, and the limit climbs to its ceiling
+//! (NCL#137). Ours is held by the objective. It ignores that the service says it is overloaded (NCL#176);
+//! ours backs off. Envoy measures its baseline by letting only 3 requests through for a while, and refuses
+//! the rest with 503 (envoy#8337); our [`Baseline`](super::Baseline) learns from what the limit does
+//! anyway. And a tolerance of 1.5 does not see latency that is 49 % too high.
 //!
 //! Source: Netflix concurrency-limits, `Gradient2Limit`; Envoy, adaptive concurrency filter.
 

@@ -1,19 +1,20 @@
 //! Did more places bring more answers?
 //!
-//! Below the knee of a service, a quarter more in flight gives a quarter more throughput at the same latency. Above
-//! it, the same throughput at a quarter more latency. Both can be seen without knowing where the knee is, so
-//! every growth is put to this test, whatever algorithm proposed it:
+//! Below the knee of a service, a quarter more in flight gives a quarter more throughput at the same
+//! latency. Above it, the same throughput at a quarter more latency. Both can be seen without knowing where
+//! the knee is, so every growth is put to this test, whatever algorithm proposed it:
 //!
 //! | limit   | throughput | latency | so |
 //! |---------|------------|---------|----|
 //! | 20 → 25 | 2000 → 2400 a second | 10 → 10 ms | it paid: compare with 25 from now on |
 //! | 25 → 33 | 2400 → 2410 a second | 10 → 13 ms | futile: back to 25, and rest |
 //!
-//! Growth has paid when the throughput rose at least half as much as the limit. It is futile when it rose by less than
-//! a quarter as much *and* the latency by more than half. Throughput alone would not do: where traffic comes in
-//! bursts, more places change it little, and yet nobody waits. In between, the limit grows on and is compared with
-//! the same mark until the difference is clear. After a rest it tries again, for services change. The price is a few per cent of
-//! throughput: right at the knee a worker idles whenever the next request is a moment late.
+//! Growth has paid when the throughput rose at least half as much as the limit. It is futile when it rose
+//! by less than a quarter as much *and* the latency by more than half. Throughput alone would not do: where
+//! traffic comes in bursts, more places change it little, and yet nobody waits. In between, the limit grows
+//! on and is compared with the same mark until the difference is clear. After a rest it tries again, for
+//! services change. The price is a few per cent of throughput: right at the knee a worker idles whenever
+//! the next request is a moment late.
 
 use std::time::Duration;
 
@@ -49,10 +50,11 @@ pub(crate) enum Verdict {
 /// Growth by a quarter is compared: less drowns in the noise of windows of some hundred requests, more would
 /// overshoot by as much.
 const GROWTH: f64 = 1.25;
-/// Only windows in which the limit was felt all the time are compared: where bursts touch it now and then, it is the
-/// demand that decides over throughput.
+/// Only windows in which the limit was felt all the time are compared: where bursts touch it now and then,
+/// it is the demand that decides over throughput.
 const FULL: f64 = 0.85;
-/// Windows before futile growth is tried again: at a window a second, the limit swings for a fifth of the time.
+/// Windows before futile growth is tried again: at a window a second, the limit swings for a quarter of the
+/// time.
 const REST: u32 = 20;
 /// Latency this far below the mark means that the service has changed, and the rest is over.
 const FASTER: f64 = 0.8;
@@ -91,7 +93,8 @@ impl Payoff {
         }
         if gained < (grown - 1.0) / 4.0 && is_slower {
             self.rest = REST;
-            // All the way: half of it would leave the next trial to start higher, and the limit would creep up.
+            // All the way: half of it would leave the next trial to start higher, and the limit would creep
+            // up.
             return Verdict::Futile(mark.limit);
         }
         Verdict::Open // neither: the difference shows more clearly when more has grown

@@ -1,17 +1,17 @@
 //! When to try more places although nothing asks for it.
 //!
-//! The [`Baseline`](super::Baseline) learns from movements of the limit. A limit that rests teaches it nothing, and it
-//! may rest for the wrong reason: the service has become slower, Vegas takes the difference for a queue, shrinks the
-//! limit until that queue looks short, and stays. So a limit that has not moved for a while, although requests
-//! take longer than the baseline, is raised by a quarter for one window:
+//! The [`Baseline`](super::Baseline) learns from movements of the limit. A limit that rests teaches it
+//! nothing, and it may rest for the wrong reason: the service has become slower, Vegas takes the difference
+//! for a queue, shrinks the limit until that queue looks short, and stays. So a limit that has not moved
+//! for a while, although requests take longer than the baseline, is raised by a quarter for one window:
 //!
 //! | after the probe | so |
 //! |---|---|
 //! | a quarter more throughput, the latency as before | nobody waited: that latency is the baseline |
 //! | the same throughput, a quarter more latency | there is a queue: back, and wait twice as long before the next probe |
 //!
-//! Others probe by letting next to nobody in for a while, and refuse the rest (envoy#8337). Trying *more* refuses
-//! nobody, and costs a few requests a quarter of their latency when it was wrong.
+//! Others probe by letting next to nobody in for a while, and refuse the rest (envoy#8337). Trying *more*
+//! refuses nobody, and costs a few requests a quarter of their latency when it was wrong.
 
 /// Watches for a limit that rests.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 //! When all places are taken by batch work, a user's request is refused like any other. So each level of
 //! criticality may be guaranteed a share of the limit; what is not guaranteed is *spare* and for everybody.
 //!
-//! The choice is what to do with guaranteed places that nobody uses. Netflix lends them out, and when their owner
-//! comes, admits it beyond the limit: up to twice the limit is in flight, when the service can bear it least.
-//! We never exceed the limit, and a lent place cannot be called back, so **guaranteed places are kept empty**. That
-//! costs as many places as are guaranteed and idle; guarantee little (a fifth, not all).
+//! The choice is what to do with guaranteed places that nobody uses. Netflix lends them out, and when their
+//! owner comes, admits it beyond the limit: up to twice the limit is in flight, when the service can bear
+//! it least. We never exceed the limit, and a lent place cannot be called back, so **guaranteed places are
+//! kept empty**. That costs as many places as are guaranteed and idle; guarantee little (a fifth, not all).
 //!
 //! Limit 10, of which critical is guaranteed 3 and critical_plus 2; spare are 5:
 //!

@@ -19,17 +19,18 @@
 //! | above 6 g   | − g                      |
 //! | overloaded  | − g                      |
 //!
-//! Limit 10, sample by sample as Netflix does it: the first sample, 10 ms, is the baseline. Then 10 ms with 11
-//! in flight: no queue, 16. Or 50 ms: a queue of 8, the limit falls to 9.
+//! Limit 10, sample by sample as Netflix does it: the first sample, 10 ms, is the baseline. Then 10 ms with
+//! 11 in flight: no queue, 16. Or 50 ms: a queue of 8, the limit falls to 9.
 //!
-//! Ours decides by windows, from the median. A window stands for many samples, so where the queue is too long
-//! it takes half of what is too much away, at least `g`: from 200 places on a service with 20 in fifteen
-//! windows instead of ninety.
+//! Ours decides by windows, from the median. A window stands for many samples, so where the queue is too
+//! long it takes half of what is too much away, at least `g`: from 200 places in front of 20 workers it
+//! comes to rest in 8 windows, where steps of `g` would be 123.
 //!
-//! **How it fails elsewhere.** Everything hangs on the baseline: see [`Baseline`](super::Baseline). A variant in
-//! another library computes `(latency − least) / least · limit`, which says 80 wait when 20 are in flight and
-//! take five times as long; a queue is never longer than what is in flight. And one limit for cheap and
-//! expensive requests alike sees a change of the mixture as a queue: give them limiters of their own.
+//! **How it fails elsewhere.** Everything hangs on the baseline: see [`Baseline`](super::Baseline). A
+//! variant in another library computes `(latency − least) / least · limit`, which says 80 wait when 20 are
+//! in flight and take five times as long; a queue is never longer than what is in flight. And one limit for
+//! cheap and expensive requests alike sees a change of the mixture as a queue: give them limiters of their
+//! own.
 //!
 //! Source: Brakmo and Peterson, TCP Vegas, 1995; Netflix concurrency-limits, `VegasLimit`.
 
@@ -45,7 +46,8 @@ use crate::permit::Outcome;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vegas;
 
-/// Below three times `g` waiting the limit grows, above six times it shrinks: Netflix's and failsafe-go's values.
+/// Below three times `g` waiting the limit grows, above six times it shrinks: Netflix's and failsafe-go's
+/// values.
 const SHORT: u32 = 3;
 const LONG: u32 = 6;
 
@@ -131,6 +133,8 @@ fn queue(limit: u32, baseline: Duration, latency: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::concurrency::window::{Gathering, Latency, Window};
+    use crate::units::Moment;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -161,6 +165,37 @@ mod tests {
         assert_eq!(after(13, 20), 20); // 5 wait
         assert_eq!(after(20, 20), 19); // 10 wait
         assert_eq!(after(20, 9), 20); // and nothing is learnt while places are unused
+    }
+
+    #[test]
+    fn a_long_queue_is_shortened_in_eight_windows_instead_of_a_hundred_and_twenty_three_steps() {
+        // 20 workers of 10 ms: what is above 20 waits.
+        let latency = |limit: u32| Duration::from_micros(500) * limit;
+        let (mut limit, mut windows) = (200.0, 0);
+        loop {
+            let median = latency(whole(limit));
+            let latency = Some(Latency { min: median, median, mean: median });
+            let window = Window {
+                latency,
+                succeeded: 2_000,
+                ..Gathering::default().close(Moment::ORIGIN, Moment::ORIGIN)
+            };
+            let reading = Reading { limit, window: &window, baseline: Some(10 * MS), is_starting: false };
+            match Vegas.propose(&reading) {
+                Proposal { why: Why::Queueing, limit: less } => limit = less,
+                Proposal { why, .. } => break assert_eq!((why, limit, windows), (Why::Steady, 26.0, 8)),
+            }
+            windows += 1;
+        }
+        let bounds = Bounds::new(1..=200).unwrap();
+        let mut state = VegasState { limit: 200, baseline: Some(10 * MS) };
+        for _ in 0..123 {
+            let took = Some(latency(state.limit));
+            let sample = Sample { outcome: Outcome::Ok, took, in_flight: state.limit };
+            assert!(state.limit > 26);
+            state = Vegas::step(&bounds, state, &sample);
+        }
+        assert_eq!(state.limit, 26);
     }
 
     #[test]

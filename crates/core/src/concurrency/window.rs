@@ -26,8 +26,8 @@
 //! | ok        | 20 ms | 2         | |
 //! | failed    | 1 ms  | 5         | not the fastest answer of the window |
 //!
-//! Latency: median 20 ms, mean 20 ms, least 10 ms. Three in 100 ms are 30 a second; at 20 ms each, 0.6 of them were
-//! in flight on average. Most in flight: 5.
+//! Latency: median 20 ms, mean 20 ms, least 10 ms. Three in 100 ms are 30 a second; at 20 ms each, 0.6 of
+//! them were in flight on average. Most in flight: 5.
 
 use std::time::Duration;
 
@@ -137,7 +137,8 @@ impl Window {
         if seconds > 0.0 { f64::from(self.succeeded) / seconds } else { 0.0 }
     }
 
-    /// How many were in flight on average, among those that succeeded: by Little's law, throughput times latency.
+    /// How many were in flight on average, among those that succeeded: by Little's law, throughput times
+    /// latency.
     #[must_use]
     pub fn mean_in_flight(&self) -> f64 {
         self.latency.map_or(0.0, |latency| self.throughput() * latency.mean.as_secs_f64())

@@ -152,8 +152,8 @@ fn the_operator_moves_the_limit_only_as_far_as_the_bounds_demand() {
 
 #[test]
 fn a_limit_that_rests_for_the_wrong_reason_is_found_out_by_a_probe() {
-    // The service takes 30 ms however many are in flight, but Vegas believes in 10 ms. It rests at 8 places of which
-    // 6 seem to wait; a quarter more of them are no slower, and it lets go.
+    // The service takes 30 ms however many are in flight, but Vegas believes in 10 ms. It rests at 8 places
+    // of which 6 seem to wait; a quarter more of them are no slower, and it lets go.
     let mut limit = controller(Vegas, 1..=100);
     let _ = limit.update(&window(20, 10), QUIET);
     let _ = limit.set_bounds(Bounds::exactly(8).unwrap());
