@@ -272,6 +272,7 @@ fn the_advice_not_to_retry_ends_when_a_window_shows_that_nobody_has_to() {
     }
     assert_eq!((firsts, never), (1_000, 938)); // 15 of 16
     assert_eq!(histogram.refuse(), Advice::None);
+    assert_eq!(histogram.seen(), Seen::default()); // it was seen while others held back
 }
 
 /// Half of the servers refuse, and one of them has come to believe by chance that all is well.

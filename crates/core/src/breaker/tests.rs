@@ -342,6 +342,18 @@ fn a_clock_set_back_does_not_keep_it_open() {
 }
 
 #[test]
+fn a_clock_set_back_while_recovering_delays_the_return_by_one_interval_only() {
+    let hour = 3_600_000;
+    let mut breaker = example();
+    feed(&mut breaker, hour, &[FAIL; 5]);
+    feed(&mut breaker, hour + 5_000, &[OK; 3]);
+    assert_eq!(breaker.state(), State::Recovering);
+    feed(&mut breaker, 0, &[OK]);
+    feed(&mut breaker, 1_000, &[OK]);
+    assert_eq!(breaker.share(), Ratio::new(0.5).unwrap());
+}
+
+#[test]
 fn terms_that_contradict_each_other_are_refused() {
     let field = |change: fn(&mut BreakerTerms)| {
         let mut terms = terms();

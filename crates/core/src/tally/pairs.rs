@@ -169,15 +169,13 @@ impl Pairs {
 }
 
 impl Ring {
-    /// Adds the bucket that ended `steps` buckets ago, and the empty ones after it.
+    /// Adds the bucket that ended `steps` buckets ago, and the empty ones after it; a whole round of them
+    /// leaves nothing that would be summed up.
     fn push(&mut self, ended: u64, steps: u64) {
         let steps = usize::try_from(steps).unwrap_or(MOST).min(MOST);
         for step in 0..steps {
             self.buckets[self.next] = if step == 0 { ended } else { 0 };
             self.next = (self.next + 1) % MOST;
-        }
-        if steps == MOST {
-            self.buckets = [0; MOST];
         }
     }
 
