@@ -128,6 +128,19 @@ fn a_dependency_that_became_slower_for_good_is_found_by_doubling() {
 }
 
 #[test]
+fn doubling_takes_a_span_each_time() {
+    let mut feed = Feed::new();
+    let calm = feed.second(&[(1_000, ok(20))]);
+    let after: Vec<_> = (0..30)
+        .map(|_| {
+            let cut = cut_off(&feed);
+            feed.second(&[(1_000, cut)]).as_micros() / calm.as_micros()
+        })
+        .collect();
+    assert!(after[8] <= 4 && after[18] <= 8 && after[28] <= 16, "{after:?}");
+}
+
+#[test]
 fn even_overload_that_nobody_reports_ends_at_the_ceiling_and_fades() {
     let mut feed = Feed::new();
     let calm = feed.second(&[(1_000, ok(20))]);
