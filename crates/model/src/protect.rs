@@ -1,5 +1,6 @@
 //! Protection made of the core's limiters, as gates and manners. Nothing here decides anything by itself.
 
+mod edged;
 mod gates;
 mod manners;
 
@@ -9,6 +10,7 @@ use crate::caller::Manners;
 use crate::gate::{Gate, Open};
 use crate::gradient2::Gradient2;
 use crate::spec::Build;
+use edged::Edged;
 use gates::{Counting, Fixed, Guarded};
 use manners::Careful;
 use tidegate_core::breaker::{BreakerRule, BreakerTerms};
@@ -41,7 +43,13 @@ pub fn gate(patience: Duration) -> Build<dyn Gate> {
     build(move || Guarded::new(patience))
 }
 
-/// The same in the process it protects, which knows how busy it is, with this many places to start with.
+/// The same with an edge before it, which sheds by criticality and cohort.
+#[must_use]
+pub fn edged_gate(patience: Duration) -> Build<dyn Gate> {
+    build(move || Edged::new(Guarded::new(patience)))
+}
+
+/// The same without edge, in the process it protects, which knows how busy it is, with this many places to start with.
 #[must_use]
 pub fn gate_inside(patience: Duration, start: u32) -> Build<dyn Gate> {
     build(move || Guarded::inside(patience, start))

@@ -36,6 +36,14 @@ fn gap(id: &str, variant: Variant, finding: &Finding) -> Option<&'static str> {
 }
 
 #[test]
+fn every_scenario_is_judged() {
+    let source = include_str!("scenarios.rs");
+    for scenario in ALL {
+        assert!(source.contains(&format!("judge(\"{}\");", scenario.id)), "{} is not", scenario.id);
+    }
+}
+
+#[test]
 fn every_gap_is_a_check_of_a_scenario() {
     for gap in GAPS {
         let scenario = ALL.iter().find(|scenario| scenario.id == gap.id).unwrap();
@@ -66,6 +74,31 @@ fn o3_a_flood_of_one_class_does_not_drown_the_other() {
 #[test]
 fn o5_a_slow_ramp_is_shed_without_oscillation() {
     judge("O5");
+}
+
+#[test]
+fn o1_with_an_edge_forty_percent_too_much_is_borne_and_forgotten() {
+    judge("O1/edge");
+}
+
+#[test]
+fn o2_with_an_edge_what_is_critical_is_served_if_it_fits() {
+    judge("O2a/edge");
+}
+
+#[test]
+fn o2_with_an_edge_no_level_is_shed_before_the_lower_ones() {
+    judge("O2b/edge");
+}
+
+#[test]
+fn o3_with_an_edge_a_flood_of_one_class_does_not_drown_the_other() {
+    judge("O3/edge");
+}
+
+#[test]
+fn o5_with_an_edge_a_slow_ramp_is_shed_without_oscillation() {
+    judge("O5/edge");
 }
 
 #[test]

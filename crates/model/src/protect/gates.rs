@@ -73,6 +73,16 @@ impl Guarded {
         })
     }
 
+    /// Which share of the places is taken.
+    pub(super) fn busy(&self) -> f64 {
+        self.limiter.in_flight() as f64 / f64::from(self.limiter.limit())
+    }
+
+    /// How many wait for one.
+    pub(super) fn waiting(&self) -> u64 {
+        self.queue.len() as u64
+    }
+
     fn take(&self, now: Moment, asked: &Asked) -> Option<Passed> {
         let permit = self.limiter.admit_shared(now, asked.criticality).admitted()?;
         Some(Passed::new(asked, Some(permit)))

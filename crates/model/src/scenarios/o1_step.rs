@@ -39,6 +39,10 @@ pub(super) const STEP: Scenario = Scenario {
     ],
 };
 
+/// The same with a shedder before the gate.
+pub(super) const STEP_WITH_EDGE: Scenario =
+    Scenario { id: "O1/edge", spec: |variant| super::with_edge(spec(variant), variant), ..STEP };
+
 fn slowness(record: &Record) -> f64 {
     record.slowest_percent(&seconds(21..40)).as_secs_f64() / super::UNLOADED_P99.as_secs_f64()
 }

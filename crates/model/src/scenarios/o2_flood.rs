@@ -28,6 +28,10 @@ pub(super) const FITS: Scenario = Scenario {
     ],
 };
 
+/// The same with a shedder before the gate.
+pub(super) const FITS_WITH_EDGE: Scenario =
+    Scenario { id: "O2a/edge", spec: |variant| super::with_edge((FITS.spec)(variant), variant), ..FITS };
+
 /// The flood in which even critical does not fit. Critical_plus needs all of the capacity there is.
 pub(super) const DOES_NOT_FIT: Scenario = Scenario {
     id: "O2b",
@@ -55,6 +59,13 @@ pub(super) const DOES_NOT_FIT: Scenario = Scenario {
             naive: None,
         },
     ],
+};
+
+/// The same with a shedder before the gate.
+pub(super) const DOES_NOT_FIT_WITH_EDGE: Scenario = Scenario {
+    id: "O2b/edge",
+    spec: |variant| super::with_edge((DOES_NOT_FIT.spec)(variant), variant),
+    ..DOES_NOT_FIT
 };
 
 const GOODPUT: Check = Check {

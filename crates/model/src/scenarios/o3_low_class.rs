@@ -28,6 +28,10 @@ pub(super) const LOW_CLASS: Scenario = Scenario {
     ],
 };
 
+/// The same with a shedder before the gate.
+pub(super) const LOW_CLASS_WITH_EDGE: Scenario =
+    Scenario { id: "O3/edge", spec: |variant| super::with_edge(spec(variant), variant), ..LOW_CLASS };
+
 fn spec(variant: Variant) -> Spec {
     let normal = Schedule::default().steady(millis(60_000), Load(0.5));
     let flood = Schedule::default().steady(millis(10_000), Load(0.0)).steady(millis(30_000), Load(12.0));

@@ -40,6 +40,10 @@ pub(super) const RAMP: Scenario = Scenario {
     ],
 };
 
+/// The same with a shedder before the gate.
+pub(super) const RAMP_WITH_EDGE: Scenario =
+    Scenario { id: "O5/edge", spec: |variant| super::with_edge(spec(variant), variant), ..RAMP };
+
 fn spec(variant: Variant) -> Spec {
     let minutes = |minutes: u64| millis(minutes * 60_000);
     let schedule = Schedule::default().ramp(minutes(10), Load(2.0)).ramp(minutes(10), Load(0.0));
