@@ -67,6 +67,8 @@ struct Waiting {
     bytes: u64,
     came: Moment,
     deadline: Option<Moment>,
+    /// The last moment at which it may be served, as it was when it came.
+    start_by: Moment,
 }
 
 type Everyone = BTreeMap<u64, Waiting>;
@@ -104,7 +106,11 @@ proptest! {
             match step {
                 Step::Push { level, name, bytes, deadline } => {
                     let deadline = deadline.map(|after| now.plus(Duration::from_millis(after)));
-                    waiting.insert(number, Waiting { handle: None, level, bytes, came: now, deadline });
+                    let latest = deadline.map_or(u64::MAX, |deadline| deadline.nanos());
+                    let latest = latest.saturating_sub(expected.as_nanos().try_into().unwrap());
+                    let start_by = now.plus(MAX_WAIT).min(Moment::from_nanos(latest));
+                    let known = Waiting { handle: None, level, bytes, came: now, deadline, start_by };
+                    waiting.insert(number, known);
                     let criticality = Criticality::ALL[level];
                     let entry = Entry { key: queue.key(&name), criticality, deadline, bytes, payload: number };
                     let verdict = queue.push(entry, now, |left| {
@@ -149,6 +155,7 @@ proptest! {
             }
             prop_assert!(queue.len() <= MAX_ENTRIES && queue.bytes() <= MAX_BYTES);
             prop_assert_eq!(queue.len(), waiting.len());
+            prop_assert_eq!(queue.next_leave(), waiting.values().map(|entry| entry.start_by).min());
             prop_assert_eq!(queue.bytes(), waiting.values().map(|entry| entry.bytes).sum::<u64>());
             for (index, level) in Criticality::ALL.into_iter().enumerate() {
                 let count = waiting.values().filter(|entry| entry.level == index).count();

@@ -219,3 +219,37 @@ fn some(slot: u32) -> Option<u32> {
 fn narrow(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(NONE)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_first_to_expire_is_known_whoever_is_taken_out(
+            entries in prop::collection::vec(0..1_000_u64, 1..64),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 64),
+        ) {
+            let mut store = Store::new(64, 1);
+            let mut known = BTreeSet::new();
+            for start_by in entries {
+                let moment = Moment::from_nanos(start_by);
+                known.insert((moment, store.insert(0, Entry::new(()), moment, moment).slot));
+            }
+            for index in order {
+                let first = known.first().map(|(moment, _)| *moment);
+                prop_assert_eq!(store.first_to_expire().map(|(_, moment)| moment), first);
+                if known.is_empty() {
+                    break;
+                }
+                let taken = known.iter().nth(index.index(known.len())).copied().unwrap();
+                known.remove(&taken);
+                store.remove(taken.1);
+            }
+        }
+    }
+}

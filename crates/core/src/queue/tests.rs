@@ -186,6 +186,28 @@ fn while_a_queue_stands_those_without_a_chance_hear_it_soon_and_the_worker_is_ne
 }
 
 #[test]
+fn the_newest_of_a_standing_queue_is_spared_however_old_it_is() {
+    let order = Order::Adaptive(Adaptive::new(millis(100)).unwrap().with_standing_wait(millis(5)).unwrap());
+    let mut watched = Watched::new(bounds(500), order);
+    for moment in [0, 50] {
+        assert!(watched.push(Entry::new(moment), moment).is_admit());
+    }
+    assert_eq!(watched.pop(160), Some(50));
+    assert_eq!(watched.left, [(0, Reason::StandingQueue)]);
+}
+
+#[test]
+fn after_a_silence_a_burst_is_served_by_age() {
+    let mut watched = Watched::new(bounds(500), adaptive(100));
+    assert!(watched.push(Entry::new(0), 0).is_admit());
+    assert_eq!(watched.pop(0), Some(0));
+    for payload in [1, 2, 3] {
+        assert!(watched.push(Entry::new(payload), 10_000).is_admit());
+    }
+    assert_eq!(watched.drain(10_050), [1, 2, 3]);
+}
+
+#[test]
 fn the_time_bound_acts_before_the_count() {
     // 20 000 a second are served, 40 000 come, for half a second at most. The default count holds.
     let served_a_milli = 20;
@@ -338,6 +360,20 @@ fn a_law_drops_from_the_level_that_stands_and_from_no_other() {
     assert_eq!(dropped, watched.left.len(), "the law acted before the time was up");
     assert!((800..1_000).contains(&dropped), "{dropped}");
     assert!(watched.queue.len() < 30, "{} still wait", watched.queue.len());
+}
+
+#[test]
+fn a_law_spares_the_last_one_waiting() {
+    let law = DropLaw::Request(RequestCodel::new(millis(5), millis(100)).unwrap());
+    let queue = Queue::new(bounds(500), Order::Fifo).unwrap().with_drop_law(law).unwrap();
+    let mut watched = Watched { queue, left: Vec::new() };
+    for payload in 1..=5 {
+        assert!(watched.push(Entry::new(payload), 0).is_admit());
+    }
+    // An interval in which both waited long, one that begins, and then the verdict counts.
+    assert_eq!([watched.pop(50), watched.pop(60), watched.pop(151)], [1, 2, 3].map(Some));
+    assert_eq!(watched.pop(160), Some(5));
+    assert_eq!(watched.left, [(4, Reason::StandingQueue)]);
 }
 
 #[test]

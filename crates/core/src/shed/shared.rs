@@ -100,7 +100,10 @@ mod tests {
     #[test]
     fn a_wait_beyond_the_word_is_cut_and_does_not_touch_the_edge() {
         let shared = SharedEdge::new();
-        shared.publish(Edge::OPEN, Duration::MAX);
-        assert_eq!(shared.edge(), Edge::OPEN);
+        shared.publish(Edge::new(1).unwrap(), Duration::MAX);
+        assert_eq!(shared.edge().ranks(), 1);
+        let longest = Retry::After(Duration::from_millis(u32::MAX.into()));
+        let lowest = Cohort::all().next().unwrap();
+        assert_eq!(shared.decide(Criticality::Sheddable, lowest), Verdict::refuse(Reason::Shed, longest));
     }
 }
