@@ -264,7 +264,7 @@ impl DueSlots {
         let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
         let (index, slot) = group.find_hinted(author.0)?;
         let schedule = &rule.rule.0;
-        let reading = schedule.read(now);
+        let reading = schedule.read_packed(now);
         let ahead = slot.ahead_of(reading.granted);
         if !schedule.is_readable(ahead) {
             return None;

@@ -2,7 +2,7 @@
 //!
 //! **Hints.** A decision that misses the cache waits for this line, and everything it then does with it
 //! delays the next decision's own miss. Comparing six tags takes forty instructions. So the line also holds
-//! a word with one byte of each slot's tag, and one comparison of all bytes names the slot to look at. Hints
+//! a word with ten bits of each slot's tag, and one comparison of all of them names the slot to look at. Hints
 //! only ever save time: a slot is believed when its own word agrees, and who is misled by a stale hint
 //! compares all slots and mends it.
 //!
@@ -35,8 +35,11 @@ use crate::units::Moment;
 /// of every access, is spared all but two.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 6 };
 
-/// A one in every byte.
-const BYTES: u64 = 0x0101_0101_0101_0101;
+/// The bits of a hint. Six of them fit a word, and one in 130 lookups is misled by a neighbour's.
+const HINT_BITS: u32 = 10;
+const HINT: u64 = (1 << HINT_BITS) - 1;
+/// The lowest bit of every hint.
+const LOWEST: u64 = 1 | 1 << 10 | 1 << 20 | 1 << 30 | 1 << 40 | 1 << 50;
 
 /// One cache line of the table.
 #[derive(Debug)]
@@ -79,20 +82,20 @@ impl Group {
     /// The slot that the hints name, if it belongs to this author: identity and rule.
     #[inline]
     pub(crate) fn find_hinted(&self, author: u64) -> Option<(usize, Slot)> {
-        let differing = self.hints.load(Ordering::Relaxed) ^ (hint(author) * BYTES);
-        // The lowest byte that is zero has its top bit set here.
-        let equal = differing.wrapping_sub(BYTES) & !differing & (BYTES << 7);
-        let index = equal.trailing_zeros() as usize / 8;
+        let differing = self.hints.load(Ordering::Relaxed) ^ (hint(author) * LOWEST);
+        // The lowest hint that does not differ has its top bit set here.
+        let equal = differing.wrapping_sub(LOWEST) & !differing & (LOWEST << (HINT_BITS - 1));
+        let index = (equal.trailing_zeros() / HINT_BITS) as usize;
         let slot = Slot(self.slots.get(index)?.load(Ordering::Relaxed));
         (slot.0 >> 32 == author >> 32).then_some((index, slot))
     }
 
     /// Leaves a hint to the slot of this identity.
     pub(crate) fn leave_hint(&self, index: usize, identity: u64) {
-        let shift = index * 8;
+        let shift = index as u64 * u64::from(HINT_BITS);
         loop {
             let hints = self.hints.load(Ordering::Relaxed);
-            let new = hints & !(0xff << shift) | hint(identity) << shift;
+            let new = hints & !(HINT << shift) | hint(identity) << shift;
             let put = || self.hints.compare_exchange(hints, new, Ordering::Relaxed, Ordering::Relaxed);
             if new == hints || put().is_ok() {
                 return;
@@ -203,11 +206,10 @@ impl Group {
     }
 }
 
-/// A byte of the tag, and never zero: vacant slots and the bytes without a slot match nobody.
+/// The last bits of the tag. Since a tag is odd, vacant slots and hints without a slot match nobody.
 #[inline]
 const fn hint(identity: u64) -> u64 {
-    let byte = (identity >> 32) & 0xff;
-    if byte == 0 { 1 } else { byte }
+    (identity >> 32) & HINT
 }
 
 /// Beats by which a thread may come late, about a second: it read the clock and was then put aside.

@@ -8,18 +8,18 @@ use crate::units::Invalid;
 /// A key as tables know it: a seeded hash of whatever the caller is known by.
 ///
 /// Tables never see the original. Two keys of one table are one counter only if their hashes agree in
-/// home and tag; that befalls about one key in seven million, and it makes those two share a quota, so
+/// home and tag; that befalls about one key in four million, and it makes those two share a quota, so
 /// the mistake is on the strict side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub(crate) u64);
 
 impl Key {
-    /// The top 25 bits of the lower half, and never zero: what a slot keeps of its key.
+    /// The top 25 bits of the lower half, the last of them always set, so that neither a tag nor its end is
+    /// ever zero: what a slot keeps of its key.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
     pub(crate) const fn tag(self) -> u32 {
-        let tag = (self.0 as u32) >> 7;
-        if tag == 0 { 1 } else { tag }
+        (self.0 as u32) >> 7 | 1
     }
 
     /// One of `count` places, by the upper bits, each as likely.

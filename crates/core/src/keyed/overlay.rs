@@ -1,7 +1,7 @@
 //! What an operator ordered for single keys, until it ends.
 //!
-//! Few keys have orders, and every decision must ask whether its key has one. So a decision first reads
-//! one word of a **sieve**: 64 words of 64 bits, in which every ordered key has set the bit that its hash
+//! Few keys have orders, and every decision must ask whether its key has one. Most of the time there are no
+//! orders at all, and a count of them says so. While there are some, a decision reads one word of a **sieve**: 64 words of 64 bits, in which every ordered key has set the bit that its hash
 //! picks. With the usual handful of orders, all but one other key in a thousand go on without touching
 //! the list. The list holds at most [`MOST`] orders; one more is refused, not dropped.
 
@@ -29,6 +29,8 @@ pub enum Override {
 
 #[derive(Debug)]
 pub(crate) struct Overlay {
+    /// How many orders stand: none, most of the time.
+    count: AtomicU64,
     sieve: [AtomicU64; WORDS],
     orders: RwLock<Vec<Order>>,
 }
@@ -43,18 +45,21 @@ struct Order {
 
 impl Overlay {
     pub(crate) fn new() -> Self {
-        Self { sieve: [(); WORDS].map(|()| AtomicU64::new(0)), orders: RwLock::new(Vec::new()) }
+        let sieve = [(); WORDS].map(|()| AtomicU64::new(0));
+        Self { count: AtomicU64::new(0), sieve, orders: RwLock::new(Vec::new()) }
     }
 
     /// The order for `key` and how long it still stands, if it has one.
     #[inline]
     pub(crate) fn order(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
-        let (word, bit) = sieve_bit(key);
         // Relaxed: an order may take effect a moment later on another core, like any order does.
-        if self.sieve[word].load(Ordering::Relaxed) & bit == 0 {
-            return None;
-        }
-        self.look_up(key, now)
+        if self.count.load(Ordering::Relaxed) == 0 { None } else { self.sift_through(key, now) }
+    }
+
+    #[inline(never)]
+    fn sift_through(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
+        let (word, bit) = sieve_bit(key);
+        if self.sieve[word].load(Ordering::Relaxed) & bit == 0 { None } else { self.look_up(key, now) }
     }
 
     #[cold]
@@ -92,6 +97,7 @@ impl Overlay {
             let bits = orders.iter().map(|order| sieve_bit(order.key)).filter(|(at, _)| *at == index);
             word.store(bits.fold(0, |word, (_, bit)| word | bit), Ordering::Relaxed);
         }
+        self.count.store(orders.len() as u64, Ordering::Relaxed);
     }
 }
 

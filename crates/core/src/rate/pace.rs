@@ -110,20 +110,27 @@ impl Pace {
 
     /// The grains granted from the origin to `now`: `now · earned / ticks`, rounded down.
     #[inline]
+    pub(crate) fn granted(&self, now: Moment) -> u64 {
+        let estimate = self.granted_packed(now);
+        if self.ticks == BINARY {
+            return estimate;
+        }
+        // The slope was rounded down, by less than one grain in 2^63 ticks, so the estimate is right or
+        // one too low. Whether the next grain is earned already can be told exactly.
+        let now = u128::from(now.nanos() >> self.shift);
+        let next = u128::from(estimate) + 1;
+        estimate + u64::from(next * u128::from(self.ticks) <= now * u128::from(self.earned))
+    }
+
+    /// The same of a packed clock, which needs no more than its slope.
+    #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a tick earns at most one grain, so ticks bound grains"
     )]
-    pub(crate) fn granted(&self, now: Moment) -> u64 {
+    pub(crate) fn granted_packed(&self, now: Moment) -> u64 {
         let now = now.nanos() >> self.shift;
-        let estimate = (u128::from(now) * u128::from(self.slope)) >> 63;
-        if self.ticks == BINARY {
-            return estimate as u64;
-        }
-        // The slope was rounded down, by less than one grain in 2^63 ticks, so the estimate is right or
-        // one too low. Whether the next grain is earned already can be told exactly.
-        let is_earned = (estimate + 1) * u128::from(self.ticks) <= u128::from(now) * u128::from(self.earned);
-        estimate as u64 + u64::from(is_earned)
+        ((u128::from(now) * u128::from(self.slope)) >> 63) as u64
     }
 
     /// How long after `now` the clock first has granted `grains`: exact to the nanosecond.

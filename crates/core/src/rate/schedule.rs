@@ -54,8 +54,9 @@ pub struct Schedule {
     most_ahead: u64,
     /// How far ahead an admission may start without waiting, in grains.
     free: u64,
-    /// Whether a request may borrow: only what earlier ones took decides, and the next one pays.
-    borrows: bool,
+    /// All ones where a request's own cost decides with what earlier ones took; zero where it may borrow, so
+    /// that only what earlier ones took decides, and the next one pays.
+    weighed: u64,
     /// What is refused when the extent is reached.
     reason: Reason,
     terms: Terms,
@@ -139,7 +140,7 @@ impl Schedule {
             extent,
             most_ahead: extent.saturating_mul(DEBT),
             free: pace.grains(terms.free),
-            borrows: terms.borrowing.is_some(),
+            weighed: if terms.borrowing.is_some() { 0 } else { u64::MAX },
             reason: terms.reason,
             pace,
             terms,
@@ -171,6 +172,12 @@ impl Schedule {
     /// How far ahead nobody waits yet.
     pub(crate) const fn free(&self) -> u64 {
         self.free
+    }
+
+    /// The clock at `now`, for a packed schedule.
+    #[inline]
+    pub(crate) fn read_packed(&self, now: Moment) -> Reading {
+        Reading { now, granted: self.pace.granted_packed(now) }
     }
 
     /// The clock at `now`.
@@ -212,14 +219,12 @@ impl Schedule {
 
     #[inline]
     const fn step(&self, ahead: u64, grains: u64) -> Step {
-        if grains > self.extent {
-            return Step::Never;
+        // Without a branch, whether the request may borrow or not; what cannot fit at all comes out here too.
+        let reach = ahead.saturating_add(grains & self.weighed);
+        if reach <= self.extent && grains <= self.extent {
+            return Step::Fits(ahead.saturating_sub(self.free));
         }
-        let reach = if self.borrows { ahead } else { ahead + grains };
-        if reach > self.extent {
-            return Step::Excess(reach - self.extent);
-        }
-        Step::Fits(ahead.saturating_sub(self.free))
+        if grains > self.extent { Step::Never } else { Step::Excess(reach - self.extent) }
     }
 
     /// What correcting a charge that ended at `end` comes to.
