@@ -86,6 +86,11 @@ pub trait Gate: fmt::Debug {
         let _ = used;
     }
 
+    /// Whether it puts the latency down to what the service calls, and not to the service.
+    fn is_waiting_for_others(&self) -> bool {
+        false
+    }
+
     /// How many may be inside at this moment, if that is limited.
     fn limit(&self) -> Option<f64> {
         None

@@ -75,6 +75,8 @@ pub struct Record {
     accepted: Vec<(Moment, Duration)>,
     /// The limits of the first service's gates, added up, once a second.
     limits: Vec<f64>,
+    /// In which of those seconds the gates put the latency down to what the service calls.
+    elsewhere: Vec<bool>,
     /// Request-seconds spent inside the last service, and since when how many are there.
     spent_inside: f64,
     inside: (Moment, u32),
@@ -91,6 +93,7 @@ impl Record {
             bins: Vec::new(),
             accepted: Vec::new(),
             limits: Vec::new(),
+            elsewhere: Vec::new(),
             spent_inside: 0.0,
             inside: (Moment::ORIGIN, 0),
             // The offset basis of FNV-1a.
@@ -137,8 +140,9 @@ impl Record {
         self.bin(at).bottom_attempts += 1;
     }
 
-    pub(crate) fn limit(&mut self, limit: f64) {
+    pub(crate) fn limit(&mut self, limit: f64, is_elsewhere: bool) {
         self.limits.push(limit);
+        self.elsewhere.push(is_elsewhere);
     }
 
     /// So many are inside the last service from now on.
@@ -267,6 +271,14 @@ impl Record {
     #[must_use]
     pub fn limits(&self) -> &[f64] {
         &self.limits
+    }
+
+    /// In which share of these seconds the first service's gates put the latency down to what it calls.
+    #[must_use]
+    pub fn blamed_elsewhere(&self, seconds: Range<usize>) -> f64 {
+        let seconds = self.elsewhere.get(seconds).unwrap_or_default();
+        let blamed = seconds.iter().filter(|is_elsewhere| **is_elsewhere).count();
+        blamed as f64 / seconds.len().max(1) as f64
     }
 
     /// The share of the refusals of this stretch that said not to try again.

@@ -96,6 +96,8 @@ struct Attempt {
     pass: Option<Pass>,
     /// What the gate gave.
     passed: Option<Passed>,
+    /// Whether it came while its service hung: nobody but its caller will ever end it.
+    is_stuck: bool,
 }
 
 #[derive(Debug)]
@@ -156,7 +158,7 @@ impl World {
             Event::Tick => {
                 self.services.iter_mut().for_each(|service| service.tell(self.now));
                 if let Some(limit) = self.services[0].limit() {
-                    self.record.limit(limit);
+                    self.record.limit(limit, self.services[0].is_waiting_for_others());
                 }
                 let links = self.services.iter().filter_map(|service| service.needs.as_ref());
                 let links = links.chain(self.sources.iter().map(|(source, _)| &source.link));
@@ -221,7 +223,8 @@ impl World {
         let deadline = wanted.deadline.min(now.plus(timeout));
         let instance = self.choices.below(self.services[target].count()) as usize;
         let site = Site { service: target, instance };
-        let attempt = Attempt { need: id, site, asked: None, pass: Some(pass), passed: None };
+        let attempt =
+            Attempt { need: id, site, asked: None, pass: Some(pass), passed: None, is_stuck: false };
         let attempt = self.attempts.insert(attempt);
         if let Some(need) = self.needs.get_mut(id) {
             need.current = Some(attempt);
@@ -249,6 +252,9 @@ impl World {
             return self.refuse(&asked, site);
         }
         if is_hanging {
+            if let Some(attempt) = self.attempts.get_mut(asked.id) {
+                attempt.is_stuck = true;
+            }
             return;
         }
         let mut refused = Vec::new();
@@ -356,12 +362,11 @@ impl World {
         instance.gate.as_mut()
     }
 
-    /// A caller stops waiting. The attempt stays where it is, unless its service hangs.
+    /// A caller stops waiting. The attempt stays where it is, unless its service hung.
     fn time_out(&mut self, id: Id) {
         let Some(attempt) = self.attempts.get_mut(id) else { return };
         let (need, site, pass) = (attempt.need, attempt.site, attempt.pass.take());
-        let is_stuck = attempt.passed.is_none() && self.services[site.service].health.is_hanging;
-        if is_stuck {
+        if attempt.is_stuck {
             self.attempts.remove(id);
             self.count_inside(site.service, -1);
         }

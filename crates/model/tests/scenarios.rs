@@ -102,6 +102,21 @@ fn o5_with_an_edge_a_slow_ramp_is_shed_without_oscillation() {
 }
 
 #[test]
+fn o1_with_two_workers_a_step_is_borne_with_gaps() {
+    judge("O1/two");
+}
+
+#[test]
+fn o2_with_two_workers_what_is_critical_is_served_with_gaps() {
+    judge("O2a/two");
+}
+
+#[test]
+fn o2_with_two_workers_levels_are_shed_in_order_with_gaps() {
+    judge("O2b/two");
+}
+
+#[test]
 fn o6_bursts_are_served_at_capacity() {
     judge("O6");
 }

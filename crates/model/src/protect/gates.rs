@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::concurrency::{self, Adaptive, Controller, Objective, Surroundings, Vegas, Windowing};
+use tidegate_core::concurrency::{
+    self, Adaptive, Controller, Objective, Surroundings, Vegas, Why, Windowing,
+};
 use tidegate_core::permit::InFlight;
 use tidegate_core::queue::{self, Entry, Left, Order, Queue};
 use tidegate_core::retry::{Advice, AttemptHistogram, HistogramRule};
@@ -62,13 +64,16 @@ impl Guarded {
         Self { is_inside: true, ..made }
     }
 
+    /// A wait of a quarter of the patience leaves three quarters for the work, and keeps P of O1 below 3. First
+    /// in, first out: in O2b, where critical_plus alone fills the service, newest first loses 7 % of it instead of
+    /// 3 %, because whoever is buried for 50 ms leaves though the queue would have emptied. A law that drops
+    /// earlier, with a longer wait, was no better with ten workers or with two.
     fn made_of(patience: Duration, start: u32) -> Result<Self, Invalid> {
         let bounds = concurrency::Bounds::new(2..=400)?.starting_at(start)?;
         let controller = Controller::new(Vegas, bounds, Objective::half_of(patience)?);
-        let order = Order::Fifo;
         Ok(Self {
             limiter: Arc::new(Adaptive::new(controller, Windowing::default(), Moment::ORIGIN)),
-            queue: Queue::new(queue::Bounds::new(patience / 4)?, order)?,
+            queue: Queue::new(queue::Bounds::new(patience / 4)?, Order::Fifo)?,
             is_inside: false,
         })
     }
@@ -125,6 +130,10 @@ impl Gate for Guarded {
         if self.is_inside {
             self.limiter.tell(Surroundings { utilisation: Some(used), is_dependency_slow: false });
         }
+    }
+
+    fn is_waiting_for_others(&self) -> bool {
+        self.limiter.last().is_some_and(|change| change.why == Why::Dependency)
     }
 
     fn limit(&self) -> Option<f64> {

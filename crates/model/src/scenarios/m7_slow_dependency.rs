@@ -26,6 +26,13 @@ pub(super) const SLOW_DEPENDENCY: Scenario = Scenario {
             naive: Some(Bound::AtMost(0.5)),
         },
         Check {
+            // Later a limiter may take the slower answers for what the service takes without load.
+            what: "share of the first ten windows whose reason is the dependency",
+            value: |record| record.blamed_elsewhere(33..43),
+            pass: Bound::AtLeast(0.9),
+            naive: Some(Bound::AtMost(0.0)),
+        },
+        Check {
             what: "S while it is slow",
             value: |record| record.success(&[Critical], &seconds(40..90)),
             pass: Bound::AtLeast(0.95),

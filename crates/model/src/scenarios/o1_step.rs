@@ -43,6 +43,10 @@ pub(super) const STEP: Scenario = Scenario {
 pub(super) const STEP_WITH_EDGE: Scenario =
     Scenario { id: "O1/edge", spec: |variant| super::with_edge(spec(variant), variant), ..STEP };
 
+/// The same on a machine of two cores.
+pub(super) const STEP_OF_TWO_WORKERS: Scenario =
+    Scenario { id: "O1/two", spec: |variant| super::of_two_workers((STEP.spec)(variant)), ..STEP };
+
 fn slowness(record: &Record) -> f64 {
     record.slowest_percent(&seconds(21..40)).as_secs_f64() / super::UNLOADED_P99.as_secs_f64()
 }

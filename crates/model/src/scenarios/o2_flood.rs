@@ -25,12 +25,22 @@ pub(super) const FITS: Scenario = Scenario {
             naive: Some(Bound::AtMost(0.1)),
         },
         AFTERWARDS,
+        Check {
+            what: "F: refusals before the flood, at load .5",
+            value: |record| f64::from(record.refused(&seconds(0..10))),
+            pass: Bound::AtMost(0.0),
+            naive: None,
+        },
     ],
 };
 
 /// The same with a shedder before the gate.
 pub(super) const FITS_WITH_EDGE: Scenario =
     Scenario { id: "O2a/edge", spec: |variant| super::with_edge((FITS.spec)(variant), variant), ..FITS };
+
+/// The same on a machine of two cores.
+pub(super) const FITS_OF_TWO_WORKERS: Scenario =
+    Scenario { id: "O2a/two", spec: |variant| super::of_two_workers((FITS.spec)(variant)), ..FITS };
 
 /// The flood in which even critical does not fit. Critical_plus needs all of the capacity there is.
 pub(super) const DOES_NOT_FIT: Scenario = Scenario {
@@ -65,6 +75,13 @@ pub(super) const DOES_NOT_FIT: Scenario = Scenario {
 pub(super) const DOES_NOT_FIT_WITH_EDGE: Scenario = Scenario {
     id: "O2b/edge",
     spec: |variant| super::with_edge((DOES_NOT_FIT.spec)(variant), variant),
+    ..DOES_NOT_FIT
+};
+
+/// The same on a machine of two cores.
+pub(super) const DOES_NOT_FIT_OF_TWO_WORKERS: Scenario = Scenario {
+    id: "O2b/two",
+    spec: |variant| super::of_two_workers((DOES_NOT_FIT.spec)(variant)),
     ..DOES_NOT_FIT
 };
 

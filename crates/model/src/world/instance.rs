@@ -76,6 +76,11 @@ impl Service {
         self.instances.iter().map(|instance| instance.gate.limit()).sum()
     }
 
+    /// Whether every gate puts the latency down to what the service calls.
+    pub(super) fn is_waiting_for_others(&self) -> bool {
+        self.instances.iter().all(|instance| instance.gate.is_waiting_for_others())
+    }
+
     /// Tells the gates how busy their workers were since the last tick.
     pub(super) fn tell(&mut self, now: Moment) {
         let all = TICK.as_secs_f64() * f64::from(self.workers);
