@@ -50,8 +50,8 @@ fn single(quota: Quota) -> Single {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (plenty()), setup = single, config = at_most(124_000))]
-#[bench::refuse(args = (scarce()), setup = single, config = at_most(173_000))]
+#[bench::admit(args = (plenty()), setup = single, config = at_most(133_000))]
+#[bench::refuse(args = (scarce()), setup = single, config = at_most(178_000))]
 fn single_counter((limiter, rule): Single) -> (Single, u64) {
     let mut admitted = 0;
     for number in 1..=DECISIONS {
@@ -81,9 +81,9 @@ fn filled_table(quota: Quota) -> Table {
 }
 
 #[library_benchmark]
-#[bench::known_key_admit(args = (plenty()), setup = filled_table, config = at_most(270_000))]
-#[bench::known_key_refuse(args = (scarce()), setup = filled_table, config = at_most(358_000))]
-#[bench::new_key(args = (plenty()), setup = empty_table, config = at_most(610_000))]
+#[bench::known_key_admit(args = (plenty()), setup = filled_table, config = at_most(169_000))]
+#[bench::known_key_refuse(args = (scarce()), setup = filled_table, config = at_most(246_000))]
+#[bench::new_key(args = (plenty()), setup = empty_table, config = at_most(661_000))]
 fn table_of_keys((table, rule): Table) -> (Table, u64) {
     let mut admitted = 0;
     for id in 1..=DECISIONS {
@@ -97,8 +97,8 @@ fn table_of_keys((table, rule): Table) -> (Table, u64) {
 // Every decision comes seconds after the one before, so it first brings its group up to date. With a
 // million keys and a hundred thousand decisions a second that is the usual case.
 #[library_benchmark]
-#[bench::idle(args = (plenty()), setup = filled_table, config = at_most(614_000))]
-#[bench::refuse(args = (scarce()), setup = filled_table, config = at_most(853_000))]
+#[bench::idle(args = (plenty()), setup = filled_table, config = at_most(616_000))]
+#[bench::refuse(args = (scarce()), setup = filled_table, config = at_most(248_000))]
 fn table_after_a_pause((table, rule): Table) -> (Table, u64) {
     let mut admitted = 0;
     for id in 1..=DECISIONS {
@@ -170,8 +170,8 @@ fn three(last: Quota) -> [Single; 3] {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (plenty()), setup = three, config = at_most(1_020_000))]
-#[bench::refuse(args = (scarce()), setup = three, config = at_most(485_000))]
+#[bench::admit(args = (plenty()), setup = three, config = at_most(1_013_000))]
+#[bench::refuse(args = (scarce()), setup = three, config = at_most(510_000))]
 fn all_or_none_of_three(limiters: [Single; 3]) -> ([Single; 3], u64) {
     let mut admitted = 0;
     for number in 1..=DECISIONS {

@@ -50,7 +50,7 @@
 use std::time::Duration;
 
 use crate::permit::Outcome;
-use crate::retry::share::is_at_least;
+use crate::units::share::is_at_least;
 use crate::units::{Moment, Ratio, Roll};
 use crate::verdict::{Reason, Retry, Verdict};
 

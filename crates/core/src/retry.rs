@@ -39,7 +39,6 @@ mod attempts;
 mod backoff;
 mod budget;
 mod histogram;
-pub(crate) mod share;
 mod tokens;
 
 pub use attempts::{Advice, Attempts, Failure, RetryRule, RetryTerms};

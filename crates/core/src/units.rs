@@ -9,6 +9,7 @@ mod invalid;
 mod moment;
 mod quota;
 mod ratio;
+pub(crate) mod share;
 mod time;
 mod wall;
 

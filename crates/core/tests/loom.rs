@@ -275,7 +275,7 @@ fn two_threads_give_a_key_one_cell() {
 
 /// A budget of one retry a second, whatever the traffic.
 fn one_retry() -> Arc<RetryBudget> {
-    let window = std::time::Duration::from_secs(1);
+    let window = Duration::from_secs(1);
     let terms = BudgetTerms { ratio: Ratio::ZERO, reserve_per_second: 1, window };
     Arc::new(RetryBudget::new(BudgetRule::new(terms).unwrap(), at(0)))
 }
@@ -314,7 +314,7 @@ fn a_request_counted_while_a_bucket_ends_is_not_lost() {
 /// Trips at the second failure, open for 1 s, one probe.
 fn breaker() -> std::sync::Arc<SharedBreaker> {
     let terms = BreakerTerms::default();
-    let open = OpenTime { first: std::time::Duration::from_secs(1), jitter: Ratio::ZERO, ..terms.open };
+    let open = OpenTime { first: Duration::from_secs(1), jitter: Ratio::ZERO, ..terms.open };
     let probing = Probing { probes: 1, ..terms.probing };
     let rule = BreakerRule::new(BreakerTerms { min_requests: 2, open, probing, recovery: None, ..terms });
     std::sync::Arc::new(SharedBreaker::new(rule.unwrap(), at(0)))
@@ -523,7 +523,8 @@ fn the_last_spare_place_and_a_guaranteed_one_are_taken_at_once() {
             let limiter = limiter.clone();
             move || limiter.admit_shared(at(0), level).admitted()
         };
-        let others = [Criticality::Sheddable, Criticality::Critical].map(|level| thread::spawn(taking(level)));
+        let others =
+            [Criticality::Sheddable, Criticality::Critical].map(|level| thread::spawn(taking(level)));
         let guaranteed = taking(Criticality::CriticalPlus)();
         let spare: Vec<_> = others.into_iter().filter_map(|other| other.join().unwrap()).collect();
         assert!(guaranteed.is_some() && spare.len() == 1);

@@ -23,8 +23,7 @@ pub(crate) const UNKEYED: &str = "tidegate, not keyed";
 const SEED: u64 = 0x5EED;
 
 /// One key in so many may meet a stranger in its slot, who has spent the quota before it. The table keeps a
-/// tag of its keys; it promises one in four million, and this leaves room for chance. So does the thousandth that may
-/// find no slot in a table sized for exactly its keys.
+/// tag of its keys; it promises one in four million, and this leaves room for chance.
 const SHARING: u64 = 500_000;
 
 /// A table of keys with its driver's clock: one reading for each decision.
@@ -51,7 +50,7 @@ impl Keyed {
             (0..keys).map(|index| u64::from(!keyed.decide(id(index), keyed.now(), cost))).sum();
         let overflowed = keyed.table.overflowed();
         let strangers = refused.saturating_sub(overflowed);
-        if strangers > keys as u64 / SHARING || overflowed > keys.div_ceil(1_000) as u64 {
+        if strangers > keys as u64 / SHARING || overflowed > 0 {
             return Err(
                 format!("tidegate: of {keys} keys {strangers} share, {overflowed} have no room").into()
             );

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::retry::share::is_at_least;
 use crate::units::Moment;
+use crate::units::share::is_at_least;
 
 /// A place for one probe. It is used once per round, except that a cancelled probe leaves it free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rule::Recovery;
-use crate::retry::share::{WHOLE, is_at_least, millionths};
+use crate::units::share::{WHOLE, is_at_least, millionths};
 use crate::units::{Moment, Ratio};
 
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::retry::share::{WHOLE, between, millionths, share_of};
+use crate::units::share::{WHOLE, between, millionths, share_of};
 use crate::units::{Invalid, LONGEST, Ratio, Roll};
 
 /// Which results count towards a trip.

@@ -279,11 +279,14 @@ impl DueSlots {
         }
     }
 
-    /// Decides for a key that is not to be found at home by a hint: one in twenty when the table is full.
+    /// Decides for a key that is not to be found at home by a hint: after a pause, or since it is one of the
+    /// twentieth that settled elsewhere when the table is full.
     #[inline(never)]
     fn take_away(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, cost: Cost) -> Verdict<Charge> {
-        let reach = self.groups[probe.home].header().reach();
-        (1..=reach)
+        let home = &self.groups[probe.home];
+        let first = u64::from(home.is_tidy(now, self.patience.load(Ordering::Relaxed)));
+        self.keep_up(home, rule, now);
+        (first..=home.header().reach())
             .find_map(|distance| self.take_hinted(rule, probe, distance, now, cost))
             .unwrap_or_else(|| self.take_anywhere(rule, probe, now, cost))
     }

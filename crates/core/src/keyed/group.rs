@@ -9,10 +9,10 @@
 //! **Time.** A slot has 32 bits for its due time, and a quota's clock passes that many grains in seconds or
 //! minutes. The bits can be read as long as the true due time is known to within half their range, so every
 //! slot must be looked at now and then. The header remembers when that was last done, and whoever finds
-//! that long ago **tidies** the group first: a slot whose due time has passed becomes vacant, which says
-//! the same for ever. Nobody waits for a tidying thread:
+//! that long ago **tidies** the group first: a slot whose due time has passed becomes due a while ago, which
+//! says the same and can be read anew. Nobody waits for a tidying thread:
 //!
-//! - A slot it finds idle is vacated; whoever charges that slot at the same time makes the swap fail.
+//! - A slot it finds idle is swapped; whoever charges that slot at the same time makes the swap fail.
 //! - A slot it finds ahead is left alone, and whatever others do to it moves it on.
 //!
 //! How long a group may wait depends on the finest ticks among the table's rules: 2^30.6 of them. For 10 a
@@ -25,7 +25,7 @@
 //! so that it neither gets a new burst nor waits until the old time returns. Only then does a decision
 //! wait, for the few nanoseconds it takes.
 
-use super::word::{Beat, Header, IDENTITY, Slot};
+use super::word::{A_WHILE, Beat, Header, IDENTITY, Slot};
 use crate::rate::Schedule;
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering, spin_loop, yield_now};
@@ -162,12 +162,19 @@ impl Group {
         }
     }
 
-    /// Vacates idle slots, then rewrites the header.
+    /// Rewrites idle slots as due a while ago, so that late threads find them idle too, then the header.
     fn tidy(&self, rules: &Rules<'_>, header: Header, now: Moment) {
+        let tidied = header.tidied().start();
         self.rewrite(|slot| {
-            let schedule = rules.writer(slot);
-            let due = slot.due_since(schedule.granted(header.tidied().start()));
-            if due > schedule.granted(now) { slot } else { Slot::VACANT }
+            rules.with_writer(slot, |schedule| {
+                let due = slot.due_since(schedule.granted(tidied));
+                let granted = schedule.granted(now);
+                if due > granted {
+                    slot
+                } else {
+                    slot.with_due(slot.stamp(), granted.saturating_sub(A_WHILE))
+                }
+            })
         });
         // A failure means that somebody else changed the header; the caller looks again.
         self.swap_header(header, header.tidied_at(Beat::of(now)));
@@ -178,11 +185,13 @@ impl Group {
         if !self.swap_header(header, header.moving()) {
             return;
         }
+        let tidied = header.tidied().start();
         self.rewrite(|slot| {
-            let schedule = rules.writer(slot);
-            let base = schedule.granted(header.tidied().start());
-            let ahead = slot.due_since(base).saturating_sub(base).min(schedule.extent());
-            slot.with_due(slot.stamp(), schedule.granted(now) + ahead)
+            rules.with_writer(slot, |schedule| {
+                let base = schedule.granted(tidied);
+                let ahead = slot.due_since(base).saturating_sub(base).min(schedule.extent());
+                slot.with_due(slot.stamp(), schedule.granted(now) + ahead)
+            })
         });
         loop {
             let header = self.header();
@@ -224,12 +233,15 @@ pub(crate) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    fn writer(&self, slot: Slot) -> Schedule {
-        let own = self.rule.rule.0;
+    fn with_writer(&self, slot: Slot, change: impl FnOnce(&Schedule) -> Slot) -> Slot {
+        let own = &self.rule.rule.0;
         if slot.stamp() == self.rule.stamp() {
-            return own;
+            return change(own);
         }
-        self.rules.stamped(slot.stamp()).map_or(own, |packed| packed.0)
+        match self.rules.stamped(slot.stamp()) {
+            Some(Packed(writer)) => change(&writer),
+            None => change(own),
+        }
     }
 }
 

@@ -77,8 +77,11 @@ impl Slot {
 /// grains, it stays below 2^31, half of what a slot's bits can tell apart.
 pub(crate) const PATIENCE: u64 = 3 << 29;
 
-/// Grains before the last tidying at which a late refund may still leave a slot due.
+/// Grains before the last tidying at which a slot may be due: an idle one, or one that a late thread wrote.
 const MARGIN: u32 = 1 << 29;
+
+/// Grains before now at which an idle slot is made due.
+pub(crate) const A_WHILE: u64 = MARGIN as u64 / 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header(pub(crate) u64);

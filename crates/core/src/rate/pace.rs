@@ -135,7 +135,11 @@ impl Pace {
 
     /// How long after `now` the clock first has granted `grains`: exact to the nanosecond.
     pub(crate) fn until(&self, now: Moment, grains: u64) -> Duration {
-        let then = (u128::from(grains) * u128::from(self.ticks)).div_ceil(u128::from(self.earned));
+        let then = if self.earned == self.ticks {
+            u128::from(grains)
+        } else {
+            (u128::from(grains) * u128::from(self.ticks)).div_ceil(u128::from(self.earned))
+        };
         let nanos = u128::from(narrow(then)) << self.shift;
         Duration::from_nanos(narrow(nanos).saturating_sub(now.nanos()))
     }

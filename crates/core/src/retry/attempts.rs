@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use super::backoff::{Backoff, Delays};
-use super::share::{between, millionths, share_of};
+use crate::units::share::{between, millionths, share_of};
 use crate::units::{Invalid, LONGEST, Moment, Ratio, Roll};
 use crate::verdict::{Reason, Retry, Verdict};
 

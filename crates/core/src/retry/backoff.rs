@@ -21,7 +21,7 @@
 
 use std::time::Duration;
 
-use super::share::between;
+use crate::units::share::between;
 use crate::units::{Invalid, LONGEST, Roll};
 
 /// How chance enters a wait.

@@ -32,8 +32,8 @@
 
 use std::time::Duration;
 
-use super::share::{WHOLE, millionths};
 use crate::tally::{Keep, Pair, Pairs};
+use crate::units::share::{WHOLE, millionths};
 use crate::units::{Invalid, Moment, Ratio};
 use crate::verdict::{Reason, Retry, Verdict};
 

@@ -26,8 +26,8 @@
 //! chapter 21, which gives no θ.
 
 use super::attempts::Advice;
-use super::share::{is_at_least, millionths};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::units::share::{is_at_least, millionths};
 use crate::units::{Invalid, Ratio};
 
 /// First attempts, second ones, and all later ones.

@@ -21,8 +21,8 @@
 use std::time::Duration;
 
 use super::rule::length;
-use crate::retry::share::{WHOLE, millionths};
 use crate::tally::{Keep, Pair, Pairs};
+use crate::units::share::{WHOLE, millionths};
 use crate::units::{Invalid, LONGEST, Moment, Ratio};
 use crate::verdict::{Reason, Retry, Verdict};
 

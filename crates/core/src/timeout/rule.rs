@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::retry::share::{WHOLE, millionths};
+use crate::units::share::{WHOLE, millionths};
 use crate::units::{Invalid, LONGEST, Ratio};
 
 /// Everything that can be chosen for a time-out that learns.

@@ -46,6 +46,12 @@ impl Roll {
         }
     }
 
+    /// The roll as a number.
+    #[must_use]
+    pub const fn value(self) -> f64 {
+        self.0
+    }
+
     /// Whether something of this probability happens with this roll: always for one, never for zero.
     #[must_use]
     pub fn hits(self, probability: Ratio) -> bool {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::units::{Ratio, Roll, nanos_of};
+use super::{Ratio, Roll, nanos_of};
 
 /// All of it, in millionths.
 pub(crate) const WHOLE: u64 = 1_000_000;
@@ -42,23 +42,14 @@ pub(crate) fn between(low: Duration, high: Duration, roll: Roll) -> Duration {
 /// Four thousand million places to land on: fine enough to keep any herd apart.
 const FRACTION_BITS: u32 = 32;
 
-/// The roll in units of 2⁻³², rounded down. A roll answers only "are you below this?", so we ask 32 times;
-/// that is 100 ns for a wait of milliseconds.
+/// The roll in units of 2⁻³², rounded down.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a roll is at least 0 and below 1, so the product fits"
+)]
 fn fraction(roll: Roll) -> u64 {
-    let mut fraction = 0_u64;
-    for bit in (0..FRACTION_BITS).rev() {
-        let candidate = fraction | 1 << bit;
-        let is_below = Ratio::new(as_ratio(candidate)).is_ok_and(|ratio| roll.hits(ratio));
-        if !is_below {
-            fraction = candidate;
-        }
-    }
-    fraction
-}
-
-fn as_ratio(fraction: u64) -> f64 {
-    let fraction = u32::try_from(fraction).unwrap_or(u32::MAX);
-    f64::from(fraction) / (1_u64 << FRACTION_BITS) as f64
+    (roll.value() * f64::from(FRACTION_BITS).exp2()) as u64
 }
 
 #[cfg(test)]
