@@ -23,7 +23,8 @@ use tidegate_core::throttle::{Answer, Throttle, ThrottleRule};
 use tidegate_core::together::{Ask, Joint, decide};
 use tidegate_core::{Cost, Criticality, Moment, Quota, Ratio, Reason, Retry, Roll, Verdict};
 
-/// Two forced switches between threads find all but the most contrived races, in seconds.
+/// Two forced switches between threads find all but the most contrived races, in seconds. Loom switches
+/// where threads write, so every thread of a test here must have something to write.
 fn explore(test: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(2);
@@ -237,6 +238,26 @@ fn a_group_is_moved_back_by_two_threads_at_once() {
         assert!(!table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit());
         other.join().unwrap();
         assert!(table.decide(&rule, ann, at(11_210), Cost::ONE).is_admit());
+    });
+}
+
+#[test]
+fn a_group_is_moved_back_while_a_thread_of_the_old_time_decides() {
+    explore(|| {
+        // Ann has one of two left. One thread takes it at the old time while the other moves her slot to the
+        // new one. Read or written with the wrong time, 9 s or 2^31 ticks away, the slot would look idle.
+        let table = Arc::new(DueTable::new(MaxKeys::new(1).unwrap(), 1));
+        let quota = Quota::per_second(Cost::of(10)).unwrap().with_burst(Cost::of(2)).unwrap();
+        let rule = Arc::new(table.enrol(&TokenBucket::new(quota)).unwrap());
+        let ann = table.key("ann");
+        assert!(table.decide(&rule, ann, at(20_000), Cost::ONE).is_admit());
+        let other = {
+            let (table, rule) = (table.clone(), rule.clone());
+            thread::spawn(move || drop(table.decide(&rule, ann, at(11_110), Cost::ONE)))
+        };
+        drop(table.decide(&rule, ann, at(20_010), Cost::ONE));
+        other.join().unwrap();
+        assert!(!table.decide(&rule, ann, at(11_150), Cost::of(2)).is_admit());
     });
 }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 use super::group::{Group, Rules, SLOTS};
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table, shared};
-use super::word::{Beat, PATIENCE, Slot, identity};
+use super::word::{Beat, Header, PATIENCE, Slot, identity};
 use crate::rate::{DueRule, Reading};
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering};
@@ -98,13 +98,22 @@ struct Probe {
     tag: u32,
 }
 
-/// A slot as it was found, and the time to decide with there: the asker's, or the start of the era that
-/// somebody has already seen.
+/// A slot as it was found, and the time to decide with there: the asker's, or a later one that somebody has
+/// already seen.
 struct Spot<'a> {
     group: &'a Group,
+    /// The header for which that holds.
+    header: Header,
     index: usize,
     slot: Slot,
     now: Moment,
+}
+
+impl Spot<'_> {
+    /// Swaps the slot, unless another thread changed it, or its group's time, first.
+    fn swap(&self, new: Slot) -> bool {
+        self.group.header() == self.header && self.group.swap(self.index, self.slot, new)
+    }
 }
 
 /// How a newcomer fared.
@@ -156,7 +165,7 @@ impl Counters for DueSlots {
 
     fn retire(&self, rule: Self::Rule, heir: &Self::Rule, now: Moment) {
         for group in self.groups.iter().chain([&self.overflow]) {
-            let now = self.keep_up(group, heir, now);
+            let (now, _) = self.keep_up(group, heir, now);
             let granted = heir.rule.0.granted(now);
             group.rewrite(|slot| {
                 if slot.stamp() != rule.stamp() {
@@ -258,15 +267,13 @@ impl DueSlots {
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
         let group = if distance == 0 { &self.groups[probe.home] } else { self.group(probe, distance) };
-        if !group.is_tidy(now, self.patience.load(Ordering::Relaxed)) {
-            return None;
-        }
+        let header = group.tidy_header(now, self.patience.load(Ordering::Relaxed))?;
         let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
         let (index, slot) = group.find_hinted(author.0)?;
         let schedule = &rule.rule.0;
         let reading = schedule.read_packed(now);
         let ahead = slot.ahead_of(reading.granted);
-        if !schedule.is_readable(ahead) {
+        if !schedule.is_readable(ahead) || group.header() != header {
             return None;
         }
         match schedule.ask(reading, ahead, cost) {
@@ -284,9 +291,10 @@ impl DueSlots {
     #[inline(never)]
     fn take_away(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, cost: Cost) -> Verdict<Charge> {
         let home = &self.groups[probe.home];
-        let first = u64::from(home.is_tidy(now, self.patience.load(Ordering::Relaxed)));
-        self.keep_up(home, rule, now);
-        (first..=home.header().reach())
+        // At home it has just been looked for, unless a pause hid it.
+        let first = u64::from(home.tidy_header(now, self.patience.load(Ordering::Relaxed)).is_some());
+        let (_, header) = self.keep_up(home, rule, now);
+        (first..=header.reach())
             .find_map(|distance| self.take_hinted(rule, probe, distance, now, cost))
             .unwrap_or_else(|| self.take_anywhere(rule, probe, now, cost))
     }
@@ -329,12 +337,11 @@ impl DueSlots {
                 (after, Verdict::Admit(charge_until(rule, cost, granted + after, wait)))
             }
             Verdict::Refuse(refusal) if schedule.is_readable(spot.slot.ahead_of(granted)) => {
-                return Some(Verdict::Refuse(refusal));
+                return (spot.group.header() == spot.header).then_some(Verdict::Refuse(refusal));
             }
             Verdict::Refuse(refusal) => (ahead, Verdict::Refuse(refusal)),
         };
-        let new = spot.slot.with_due(rule.stamp(), granted + after);
-        spot.group.swap(spot.index, spot.slot, new).then_some(verdict)
+        spot.swap(spot.slot.with_due(rule.stamp(), granted + after)).then_some(verdict)
     }
 
     /// Decides for a key that has no slot, as for a fresh one; nothing when another thread was faster.
@@ -403,13 +410,13 @@ impl DueSlots {
     ) -> Option<(Arrival, u64)> {
         (0..groups).find_map(|distance| {
             let group = self.group(probe, distance);
-            let now = self.keep_up(group, rule, now);
+            let (now, header) = self.keep_up(group, rule, now);
             let granted = rule.rule.0.granted(now);
             let due = granted + after;
             let new = Slot::new(identity(probe.tag, distance), rule.stamp(), due);
             (0..SLOTS).find_map(|index| {
                 let slot = group.slot(index);
-                let spot = Spot { group, index, slot, now };
+                let spot = Spot { group, header, index, slot, now };
                 let is_ours = is_free(slot, now, granted) && self.publish(rule, &spot, new, after);
                 is_ours.then(|| {
                     group.leave_hint(index, new.0);
@@ -421,32 +428,32 @@ impl DueSlots {
 
     fn find(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment) -> Option<Spot<'_>> {
         let group = &self.groups[probe.home];
-        let here = self.keep_up(group, rule, now);
+        let (here, header) = self.keep_up(group, rule, now);
         if let Some((index, slot)) = group.find(identity(probe.tag, 0)) {
-            return Some(Spot { group, index, slot, now: here });
+            return Some(Spot { group, header, index, slot, now: here });
         }
         (1..=group.header().reach()).find_map(|distance| {
             let group = self.group(probe, distance);
-            let now = self.keep_up(group, rule, now);
+            let (now, header) = self.keep_up(group, rule, now);
             let (index, slot) = group.find(identity(probe.tag, distance))?;
-            Some(Spot { group, index, slot, now })
+            Some(Spot { group, header, index, slot, now })
         })
     }
 
-    fn keep_up(&self, group: &Group, rule: &Enrolled<Packed>, now: Moment) -> Moment {
+    fn keep_up(&self, group: &Group, rule: &Enrolled<Packed>, now: Moment) -> (Moment, Header) {
         let patience = self.patience.load(Ordering::Relaxed);
         group.keep_up(&Rules { rules: &self.rules, rule, patience }, now)
     }
 
     fn shared_spot(&self, rule: &Enrolled<Packed>, now: Moment) -> Spot<'_> {
         let (group, index) = (&self.overflow, 0);
-        let now = self.keep_up(group, rule, now);
+        let (now, header) = self.keep_up(group, rule, now);
         let slot = group.slot(index);
         if slot.is_vacant() {
             // Any tag will do, as long as the slot never looks vacant while it is in use.
             group.swap(index, slot, Slot::new(identity(1, 0), rule.stamp(), rule.rule.0.granted(now)));
         }
-        Spot { group, index, slot: group.slot(index), now }
+        Spot { group, header, index, slot: group.slot(index), now }
     }
 
     /// How far ahead a slot is under `rule`, whichever rule wrote it.
@@ -466,18 +473,18 @@ impl DueSlots {
         })
     }
 
-    /// Swaps a slot, unless another thread changed it first, for a due time that may lie before what the
-    /// slot held.
+    /// Swaps a slot for a due time that may lie before what the slot held.
     ///
-    /// A thread that was put aside between reading the header and swapping, for so long that the group was
-    /// tidied or moved meanwhile, may write a due time that can no longer be read; it dates its word anew.
+    /// A thread that was put aside between its last look at the header and the swap, for so long that the
+    /// group was tidied or moved meanwhile, may write a due time that can no longer be read; it dates its
+    /// word anew.
     fn publish(&self, rule: &Enrolled<Packed>, spot: &Spot<'_>, new: Slot, after: u64) -> bool {
-        if !spot.group.swap(spot.index, spot.slot, new) {
+        if !spot.swap(new) {
             return false;
         }
-        let now = self.keep_up(spot.group, rule, spot.now);
-        let due = rule.rule.0.granted(now) + after;
+        let (now, _) = self.keep_up(spot.group, rule, spot.now);
         if now != spot.now {
+            let due = rule.rule.0.granted(now) + after;
             spot.group.swap(spot.index, new, new.with_due(rule.stamp(), due));
         }
         true

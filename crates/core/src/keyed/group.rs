@@ -62,15 +62,17 @@ impl Group {
         Header(self.header.load(Ordering::Acquire))
     }
 
-    /// Slots are whole in themselves, so relaxed ordering is enough for them.
+    /// Slots are whole in themselves; acquire keeps the second look at the header behind this one.
     #[inline]
     pub(crate) fn slot(&self, index: usize) -> Slot {
-        Slot(self.slots[index].load(Ordering::Relaxed))
+        Slot(self.slots[index].load(Ordering::Acquire))
     }
 
+    /// Release pairs with the acquire of who reads the slot: whoever sees a slot that was moved sees in the
+    /// header that it was.
     #[inline]
     pub(crate) fn swap(&self, index: usize, old: Slot, new: Slot) -> bool {
-        self.slots[index].compare_exchange(old.0, new.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.slots[index].compare_exchange(old.0, new.0, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// The slot of this identity, among all of them.
@@ -86,7 +88,7 @@ impl Group {
         // The lowest hint that does not differ has its top bit set here.
         let equal = differing.wrapping_sub(LOWEST) & !differing & (LOWEST << (HINT_BITS - 1));
         let index = (equal.trailing_zeros() / HINT_BITS) as usize;
-        let slot = Slot(self.slots.get(index)?.load(Ordering::Relaxed));
+        let slot = Slot(self.slots.get(index)?.load(Ordering::Acquire));
         (slot.0 >> 32 == author >> 32).then_some((index, slot))
     }
 
@@ -129,20 +131,25 @@ impl Group {
         }
     }
 
-    /// Whether the group was tidied within `patience`, so that its slots can be read at `now`.
+    /// The header, if the group was tidied within `patience`, so that its slots can be read at `now`.
     #[inline]
-    pub(crate) fn is_tidy(&self, now: Moment, patience: u64) -> bool {
-        Beat::of(now).after(self.header().tidied()) < patience
+    pub(crate) fn tidy_header(&self, now: Moment, patience: u64) -> Option<Header> {
+        let header = self.header();
+        (Beat::of(now).after(header.tidied()) < patience).then_some(header)
     }
 
-    /// Tidies the group if that was last done more than `patience` ago, and returns the moment to decide
-    /// with: `now`, or a later one that somebody else has already seen.
-    pub(crate) fn keep_up(&self, rules: &Rules<'_>, now: Moment) -> Moment {
-        if self.is_tidy(now, rules.patience) { now } else { self.catch_up(rules, now) }
+    /// Tidies the group if that was last done more than `patience` ago. Returns the moment to decide with,
+    /// `now` or a later one that somebody else has already seen, and the header for which that holds: who
+    /// finds another one after reading a slot must start again, for the slot may tell another time.
+    pub(crate) fn keep_up(&self, rules: &Rules<'_>, now: Moment) -> (Moment, Header) {
+        match self.tidy_header(now, rules.patience) {
+            Some(header) => (now, header),
+            None => self.catch_up(rules, now),
+        }
     }
 
     #[cold]
-    fn catch_up(&self, rules: &Rules<'_>, now: Moment) -> Moment {
+    fn catch_up(&self, rules: &Rules<'_>, now: Moment) -> (Moment, Header) {
         let mut tries = 0;
         let beat = Beat::of(now);
         loop {
@@ -151,11 +158,11 @@ impl Group {
             if header.is_moving() {
                 pause(&mut tries);
             } else if beat.after(tidied) < rules.patience {
-                return now;
+                return (now, header);
             } else if beat > tidied {
                 self.tidy(rules, header, now);
             } else if tidied.after(beat) <= LATE {
-                return tidied.start();
+                return (tidied.start(), header);
             } else {
                 self.move_back(rules, header, now);
             }
