@@ -32,12 +32,12 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::units::{Cost, Invalid, Moment};
 use crate::verdict::{Charge, Usage, Verdict};
 
-/// Groups in which a key may settle: its home and seven more. At two thirds full, a group has no free
-/// slot one time in ten, so all eight are taken once in 10^8 newcomers.
+/// Groups in which a key may settle: its home and seven more. In a table that holds all the keys it was
+/// made for, and all of them active, one newcomer in a million finds all eight full.
 const PROBES: u64 = 8;
 
-/// Groups in which a newcomer looks for a vacant slot before it takes an idle one. All of them are full
-/// once in a thousand newcomers.
+/// Groups in which a newcomer looks for a vacant slot before it takes an idle one. In such a table all of
+/// them are full for a few newcomers in a thousand.
 const NEARBY: u64 = 3;
 
 /// A bounded table of counters of the due family.
