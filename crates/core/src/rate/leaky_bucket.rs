@@ -94,10 +94,6 @@ impl DueRule for LeakyBucket {
     fn fine(&self) -> &Schedule {
         &self.schedule
     }
-
-    fn packed(&self) -> Schedule {
-        self.schedule.packed()
-    }
 }
 
 #[cfg(test)]

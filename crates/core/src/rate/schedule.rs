@@ -41,7 +41,9 @@ pub trait DueRule {
 
     /// Its arithmetic in ticks coarse enough for the 32 bits that a packed table spends on a key:
     /// at most 30 billionths of the time in which the quota grants its whole burst.
-    fn packed(&self) -> Schedule;
+    fn packed(&self) -> Schedule {
+        self.fine().packed()
+    }
 }
 
 /// What one rule makes of how far a key is ahead.

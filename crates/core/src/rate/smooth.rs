@@ -68,10 +68,6 @@ impl DueRule for Smooth {
     fn fine(&self) -> &Schedule {
         &self.0
     }
-
-    fn packed(&self) -> Schedule {
-        self.0.packed()
-    }
 }
 
 #[cfg(test)]

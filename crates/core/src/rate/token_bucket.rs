@@ -57,10 +57,6 @@ impl DueRule for TokenBucket {
     fn fine(&self) -> &Schedule {
         &self.0
     }
-
-    fn packed(&self) -> Schedule {
-        self.0.packed()
-    }
 }
 
 #[cfg(test)]
