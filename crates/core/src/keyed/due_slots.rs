@@ -267,17 +267,19 @@ impl DueSlots {
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
         let group = if distance == 0 { &self.groups[probe.home] } else { self.group(probe, distance) };
-        let header = group.tidy_header(now, self.patience.load(Ordering::Relaxed))?;
         let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
         let (index, slot) = group.find_hinted(author.0)?;
+        // After the slot: who sees one that was moved to another time sees here that it was.
+        group.tidy_header(now, self.patience.load(Ordering::Relaxed))?;
         let schedule = &rule.rule.0;
         let reading = schedule.read_packed(now);
         let ahead = slot.ahead_of(reading.granted);
-        if !schedule.is_readable(ahead) || group.header() != header {
+        if !schedule.is_readable(ahead) {
             return None;
         }
         match schedule.ask(reading, ahead, cost) {
-            Verdict::Refuse(refusal) => Some(Verdict::Refuse(refusal)),
+            // A swap fails when the slot was tidied between the two looks; a refusal must ask.
+            Verdict::Refuse(refusal) => (group.slot(index) == slot).then_some(Verdict::Refuse(refusal)),
             Verdict::Admit((after, wait)) => {
                 let due = reading.granted + after;
                 let is_ours = group.swap(index, slot, slot.with_due(rule.stamp(), due));

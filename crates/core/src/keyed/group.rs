@@ -62,7 +62,7 @@ impl Group {
         Header(self.header.load(Ordering::Acquire))
     }
 
-    /// Slots are whole in themselves; acquire keeps the second look at the header behind this one.
+    /// Slots are whole in themselves; acquire keeps a later look at the header behind this one.
     #[inline]
     pub(crate) fn slot(&self, index: usize) -> Slot {
         Slot(self.slots[index].load(Ordering::Acquire))
