@@ -253,10 +253,11 @@ impl DueSlots {
     }
 
     /// Decides in the usual case, in a straight line: the group is tidy, a hint leads to the key's slot, it
-    /// was written under this rule, and no other thread is faster. Nothing when it is not so.
+    /// was written under this rule, the answer is a no or a yes without a wait, and no other thread is
+    /// faster. Nothing when it is not so.
     ///
-    /// The fewer instructions wait for the group's cache line, the sooner the next decision can ask for
-    /// its own, and the more of them wait at once. With a million keys that is what counts.
+    /// A processor looks some three hundred instructions ahead, so with half as many in a decision, two of
+    /// them wait for their cache lines at once. With a million keys that is what counts.
     #[inline(always)]
     fn take_hinted(
         &self,
@@ -273,19 +274,16 @@ impl DueSlots {
         group.tidy_header(now, self.patience.load(Ordering::Relaxed))?;
         let schedule = &rule.rule.0;
         let reading = schedule.read_packed(now);
-        let ahead = slot.ahead_of(reading.granted);
-        if !schedule.is_readable(ahead) {
-            return None;
+        let (ahead, grains) = (slot.ahead_of(reading.granted), schedule.grains(cost));
+        if let Some(after) = schedule.at_once(ahead, grains) {
+            let due = reading.granted + after;
+            let is_ours = group.swap(index, slot, slot.moved_to(due));
+            return is_ours.then(|| Verdict::Admit(charge_until(rule, cost, due, Duration::ZERO)));
         }
-        match schedule.ask(reading, ahead, cost) {
-            // A swap fails when the slot was tidied between the two looks; a refusal must ask.
-            Verdict::Refuse(refusal) => (group.slot(index) == slot).then_some(Verdict::Refuse(refusal)),
-            Verdict::Admit((after, wait)) => {
-                let due = reading.granted + after;
-                let is_ours = group.swap(index, slot, slot.with_due(rule.stamp(), due));
-                is_ours.then(|| Verdict::Admit(charge_until(rule, cost, due, wait)))
-            }
-        }
+        let refusal = schedule.refusal(reading, ahead, grains)?;
+        // A swap fails when the slot was tidied between the two looks; a refusal must ask.
+        let stands = schedule.is_readable(ahead) && group.slot(index) == slot;
+        stands.then_some(Verdict::Refuse(refusal))
     }
 
     /// Decides for a key that is not to be found at home by a hint: after a pause, or since it is one of the

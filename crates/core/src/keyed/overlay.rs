@@ -49,15 +49,15 @@ impl Overlay {
         Self { count: AtomicU64::new(0), sieve, orders: RwLock::new(Vec::new()) }
     }
 
-    /// The order for `key` and how long it still stands, if it has one.
+    /// Whether nobody has an order.
     #[inline]
-    pub(crate) fn order(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
+    pub(crate) fn is_empty(&self) -> bool {
         // Relaxed: an order may take effect a moment later on another core, like any order does.
-        if self.count.load(Ordering::Relaxed) == 0 { None } else { self.sift_through(key, now) }
+        self.count.load(Ordering::Relaxed) == 0
     }
 
-    #[inline(never)]
-    fn sift_through(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
+    /// The order for `key` and how long it still stands, if it has one.
+    pub(crate) fn order(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
         let (word, bit) = sieve_bit(key);
         if self.sieve[word].load(Ordering::Relaxed) & bit == 0 { None } else { self.look_up(key, now) }
     }

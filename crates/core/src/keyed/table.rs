@@ -82,14 +82,23 @@ impl<C: Counters> Table<C> {
     /// Takes `cost` from `key` under `rule` if it fits.
     #[inline]
     pub fn decide(&self, rule: &C::Rule, key: Key, now: C::Time, cost: Cost) -> Verdict<Charge> {
-        match self.overlay.order(key, now.nanos()) {
-            None => self.counters.take(rule, key, now, cost),
-            Some((Override::Block, wait)) => Verdict::Refuse(blocked(wait)),
-            Some((Override::Boost(times), _)) => {
-                let taken = self.counters.take(rule, key, now, cost.divided(times));
-                taken.map(|charge| charge.boosted(times, cost))
-            }
+        if self.overlay.is_empty() {
+            self.counters.take(rule, key, now, cost)
+        } else {
+            self.decide_under_orders(rule, key, now, cost)
         }
+    }
+
+    /// Decides while orders stand, perhaps for other keys.
+    #[inline(never)]
+    fn decide_under_orders(&self, rule: &C::Rule, key: Key, now: C::Time, cost: Cost) -> Verdict<Charge> {
+        let times = match self.overlay.order(key, now.nanos()) {
+            None => 1,
+            Some((Override::Boost(times), _)) => times,
+            Some((Override::Block, wait)) => return Verdict::Refuse(blocked(wait)),
+        };
+        let taken = self.counters.take(rule, key, now, cost.divided(times));
+        taken.map(|charge| charge.boosted(times, cost))
     }
 
     /// What [`decide`](Self::decide) would answer, with the wait it would ask for.

@@ -40,6 +40,12 @@ impl Slot {
         Self::new(self.0 & IDENTITY, stamp, due)
     }
 
+    /// The same slot, due at another time under the same rule.
+    #[inline]
+    pub(crate) const fn moved_to(self, due: u64) -> Self {
+        Self(self.0 & !DUE | due & DUE)
+    }
+
     pub(crate) const fn is_vacant(self) -> bool {
         self.0 == 0
     }

@@ -26,6 +26,13 @@ use crate::units::{Cost, Moment, Quota, nanos_of};
 /// The number of ticks by which reading a clock divides without a division.
 const BINARY: u64 = 1 << 63;
 
+/// The bits of [`Pace::stretch`] behind the point. Before it there is room for the ten ticks or so that a grain
+/// takes at most.
+const STRETCH_BITS: u32 = 59;
+
+/// Up to so many nanoseconds, nine years, `stretch` is wrong by less than a tick.
+const NEAR: u64 = 1 << (STRETCH_BITS - 1);
+
 /// The clock that turns moments into grains granted and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
@@ -37,6 +44,8 @@ pub(crate) struct Pace {
     /// `earned / ticks` in 2^-63, rounded down: a division we do once instead of at every reading. Nothing
     /// else is needed where `ticks` is [`BINARY`].
     slope: u64,
+    /// `ticks / earned` in 2^-59, too small by one or two of them: the way back without a division.
+    stretch: u64,
     /// Grains per millionth of a unit, as a fraction.
     grains: u64,
     per_micros: u64,
@@ -57,7 +66,7 @@ impl Pace {
     pub(crate) fn packed(quota: &Quota, shift: u32) -> Self {
         let pace = Self::new(quota, shift);
         let slope = narrow((u128::from(pace.earned) << 63).div_ceil(u128::from(pace.ticks)));
-        Self { earned: slope, slope, ticks: BINARY, ..pace }
+        Self { earned: slope, slope, ticks: BINARY, stretch: stretch(slope, BINARY), ..pace }
     }
 
     fn new(quota: &Quota, shift: u32) -> Self {
@@ -79,7 +88,8 @@ impl Pace {
             (grains, micros_per_unit * units)
         };
         let (grains, per_micros) = (narrow(grains), narrow(per_micros));
-        let pace = Self { shift, earned, ticks, slope, grains, per_micros, one: 0 };
+        let stretch = stretch(earned, ticks);
+        let pace = Self { shift, earned, ticks, slope, stretch, grains, per_micros, one: 0 };
         Self { one: pace.grains_exactly(Cost::ONE), ..pace }
     }
 
@@ -94,6 +104,7 @@ impl Pace {
         if cost == Cost::ONE { self.one } else { self.grains_exactly(cost) }
     }
 
+    #[inline(never)]
     fn grains_exactly(&self, cost: Cost) -> u64 {
         if self.per_micros == 1 {
             return cost.micros().saturating_mul(self.grains);
@@ -111,43 +122,75 @@ impl Pace {
     /// The grains granted from the origin to `now`: `now · earned / ticks`, rounded down.
     #[inline]
     pub(crate) fn granted(&self, now: Moment) -> u64 {
-        let estimate = self.granted_packed(now);
+        self.granted_by(now.nanos() >> self.shift)
+    }
+
+    /// The grains granted up to a tick.
+    #[inline]
+    fn granted_by(&self, tick: u64) -> u64 {
+        let estimate = self.sloped(tick);
         if self.ticks == BINARY {
             return estimate;
         }
         // The slope was rounded down, by less than one grain in 2^63 ticks, so the estimate is right or
         // one too low. Whether the next grain is earned already can be told exactly.
-        let now = u128::from(now.nanos() >> self.shift);
         let next = u128::from(estimate) + 1;
-        estimate + u64::from(next * u128::from(self.ticks) <= now * u128::from(self.earned))
+        let is_earned = next * u128::from(self.ticks) <= u128::from(tick) * u128::from(self.earned);
+        estimate + u64::from(is_earned)
     }
 
-    /// The same of a packed clock, which needs no more than its slope.
+    /// The grains granted by a packed clock, which needs no more than its slope.
+    #[inline]
+    pub(crate) fn granted_packed(&self, now: Moment) -> u64 {
+        self.sloped(now.nanos() >> self.shift)
+    }
+
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a tick earns at most one grain, so ticks bound grains"
     )]
-    pub(crate) fn granted_packed(&self, now: Moment) -> u64 {
-        let now = now.nanos() >> self.shift;
-        ((u128::from(now) * u128::from(self.slope)) >> 63) as u64
+    fn sloped(&self, tick: u64) -> u64 {
+        ((u128::from(tick) * u128::from(self.slope)) >> 63) as u64
     }
 
     /// How long after `now` the clock first has granted `grains`: exact to the nanosecond.
+    #[inline]
     pub(crate) fn until(&self, now: Moment, grains: u64) -> Duration {
-        let then = if self.earned == self.ticks {
-            u128::from(grains)
-        } else {
-            (u128::from(grains) * u128::from(self.ticks)).div_ceil(u128::from(self.earned))
-        };
-        let nanos = u128::from(narrow(then)) << self.shift;
-        Duration::from_nanos(narrow(nanos).saturating_sub(now.nanos()))
+        let is_near = grains < NEAR >> self.shift;
+        let then = if is_near { self.tick_of(grains) << self.shift } else { self.nanos_of(grains) };
+        Duration::from_nanos(then.saturating_sub(now.nanos()))
+    }
+
+    /// The first tick that has granted `grains`, of which there are few enough for `stretch` to be wrong by
+    /// less than a tick. It is too small, so the next tick after what it leads to is right or one too early;
+    /// which of them can be told exactly.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "ten ticks a grain or so, and fewer than 2^58 grains"
+    )]
+    fn tick_of(&self, grains: u64) -> u64 {
+        let before = ((u128::from(grains) * u128::from(self.stretch)) >> STRETCH_BITS) as u64;
+        let tick = before + grains.min(1);
+        tick + u64::from(self.granted_by(tick) < grains)
+    }
+
+    /// The start of the first tick that has granted `grains`, however many.
+    #[cold]
+    fn nanos_of(&self, grains: u64) -> u64 {
+        let tick = (u128::from(grains) * u128::from(self.ticks)).div_ceil(u128::from(self.earned));
+        narrow(u128::from(narrow(tick)) << self.shift)
     }
 
     /// The grains granted in `duration`, rounded down.
     pub(crate) fn grains_in(&self, duration: Duration) -> u64 {
         self.granted(Moment::from_nanos(nanos_of(duration)))
     }
+}
+
+fn stretch(earned: u64, ticks: u64) -> u64 {
+    narrow((u128::from(ticks) << STRETCH_BITS) / u128::from(earned)) - 1
 }
 
 /// `part / whole` in lowest terms. Where these still need more than 64 bits (a fractional amount over
@@ -215,6 +258,21 @@ mod tests {
             let then = Moment::ORIGIN.plus(wait);
             assert!(pace.granted(then) >= grains);
             assert!(pace.granted(Moment::from_nanos(then.nanos() - 1)) < grains);
+        }
+    }
+
+    #[test]
+    fn the_way_back_is_the_one_a_division_finds() {
+        let quotas = [(3, 1), (1_000, 7), (7, 86_400), (4_000_000_000, 1), (1, 400 * 86_400)];
+        for (amount, seconds) in quotas {
+            let quota = Quota::new(Cost::units(amount).unwrap(), Duration::from_secs(seconds)).unwrap();
+            let paces = [Pace::fine(&quota), Pace::packed(&quota, 0), Pace::packed(&quota, 17)];
+            for (pace, bits) in paces.into_iter().flat_map(|pace| (0..64).map(move |bits| (pace, bits))) {
+                for grains in [(1 << bits) - 1, 1 << bits, (1 << bits) + (1 << bits) / 3] {
+                    let then = pace.until(Moment::ORIGIN, grains);
+                    assert_eq!(then, Duration::from_nanos(pace.nanos_of(grains)), "{grains} of {pace:?}");
+                }
+            }
         }
     }
 

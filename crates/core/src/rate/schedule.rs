@@ -56,6 +56,9 @@ pub struct Schedule {
     most_ahead: u64,
     /// How far ahead an admission may start without waiting, in grains.
     free: u64,
+    /// How far ahead an admission may end for all three algorithms to admit it without a wait, in grains: what
+    /// the usual request asks first.
+    quick: u64,
     /// All ones where a request's own cost decides with what earlier ones took; zero where it may borrow, so
     /// that only what earlier ones took decides, and the next one pays.
     weighed: u64,
@@ -107,16 +110,6 @@ pub(crate) enum Correction {
     Less(u64),
 }
 
-/// What a question came to.
-enum Step {
-    /// It fits: the wait before it goes on, in grains.
-    Fits(u64),
-    /// It does not fit until this many more grains are granted.
-    Excess(u64),
-    /// It never fits.
-    Never,
-}
-
 impl Schedule {
     /// The schedule in ticks of a nanosecond.
     pub(crate) fn fine(terms: Terms) -> Self {
@@ -138,10 +131,12 @@ impl Schedule {
     fn with_pace(terms: Terms, pace: Pace) -> Self {
         let borrowed = terms.borrowing.map_or(0, |longest| pace.grains_in(longest));
         let extent = pace.grains(terms.room).saturating_add(borrowed);
+        let free = pace.grains(terms.free);
         Self {
             extent,
             most_ahead: extent.saturating_mul(DEBT),
-            free: pace.grains(terms.free),
+            free,
+            quick: free.min(extent),
             weighed: if terms.borrowing.is_some() { 0 } else { u64::MAX },
             reason: terms.reason,
             pace,
@@ -207,26 +202,50 @@ impl Schedule {
         ahead <= self.most_ahead
     }
 
+    /// The grains that `cost` takes.
+    #[inline]
+    pub(crate) fn grains(&self, cost: Cost) -> u64 {
+        self.pace.grains(cost)
+    }
+
     /// Asks for `cost` of a key that is `ahead`. A yes says how far ahead the key is then, and the wait.
     #[inline]
     pub(crate) fn ask(&self, reading: Reading, ahead: u64, cost: Cost) -> Verdict<(u64, Duration)> {
-        let grains = self.pace.grains(cost);
-        match self.step(ahead, grains) {
-            Step::Fits(0) => Verdict::Admit((ahead + grains, Duration::ZERO)),
-            Step::Fits(wait) => Verdict::Admit((ahead + grains, self.until(reading, wait))),
-            Step::Excess(excess) => Verdict::refuse(self.reason, Retry::After(self.until(reading, excess))),
-            Step::Never => Verdict::Refuse(Refusal { reason: Reason::CostAboveBurst, retry: Retry::Never }),
+        let grains = self.grains(cost);
+        if let Some(after) = self.at_once(ahead, grains) {
+            return Verdict::Admit((after, Duration::ZERO));
+        }
+        match self.refusal(reading, ahead, grains) {
+            Some(refusal) => Verdict::Refuse(refusal),
+            None => Verdict::Admit((ahead + grains, self.wait(reading, ahead))),
         }
     }
 
+    /// How far ahead a key is once `grains` are taken, where they can be taken without a closer look.
     #[inline]
-    const fn step(&self, ahead: u64, grains: u64) -> Step {
-        // Without a branch, whether the request may borrow or not; what cannot fit at all comes out here too.
-        let reach = ahead.saturating_add(grains & self.weighed);
-        if reach <= self.extent && grains <= self.extent {
-            return Step::Fits(ahead.saturating_sub(self.free));
+    pub(crate) const fn at_once(&self, ahead: u64, grains: u64) -> Option<u64> {
+        let after = ahead.saturating_add(grains);
+        if after <= self.quick { Some(after) } else { None }
+    }
+
+    /// Why `grains` cannot be taken from a key that is `ahead`, if they cannot.
+    #[inline]
+    pub(crate) fn refusal(&self, reading: Reading, ahead: u64, grains: u64) -> Option<Refusal> {
+        if grains > self.extent {
+            return Some(Refusal { reason: Reason::CostAboveBurst, retry: Retry::Never });
         }
-        if grains > self.extent { Step::Never } else { Step::Excess(reach - self.extent) }
+        // Without a branch, whether the request may borrow or not.
+        let reach = ahead.saturating_add(grains & self.weighed);
+        let retry = || Retry::After(self.until(reading, reach - self.extent));
+        (reach > self.extent).then(|| Refusal { reason: self.reason, retry: retry() })
+    }
+
+    #[inline(never)]
+    fn wait(&self, reading: Reading, ahead: u64) -> Duration {
+        match ahead.saturating_sub(self.free) {
+            0 => Duration::ZERO,
+            beyond => self.until(reading, beyond),
+        }
     }
 
     /// What correcting a charge that ended at `end` comes to.
@@ -270,7 +289,7 @@ impl Schedule {
     }
 
     /// How long until the clock has granted this many more grains.
-    #[inline(never)]
+    #[inline]
     fn until(&self, reading: Reading, grains: u64) -> Duration {
         self.pace.until(reading.now, reading.granted.saturating_add(grains))
     }
