@@ -61,10 +61,12 @@ impl Keyed {
         Ok(keyed)
     }
 
+    #[inline]
     fn now(&self) -> Moment {
         Moment::from_nanos(self.clock.nanos())
     }
 
+    #[inline]
     fn decide(&self, id: u64, now: Moment, cost: Cost) -> bool {
         self.table.decide(&self.rule, self.table.key(&id), now, cost).is_admit()
     }

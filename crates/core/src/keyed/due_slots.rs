@@ -496,21 +496,26 @@ impl DueSlots {
     }
 
     fn group(&self, probe: Probe, distance: u64) -> &Group {
-        &self.groups[(probe.home + self.away(probe.tag, distance)) % self.groups.len()]
+        &self.groups[wrapped(probe.home + self.away(probe.tag, distance), self.groups.len())]
     }
 
     /// How far from home a key's next groups lie.
-    #[expect(clippy::cast_possible_truncation, reason = "distances are below eight")]
     fn away(&self, tag: u32, distance: u64) -> usize {
         let count = self.groups.len();
-        distance as usize * Key::stride(tag, count) % count
+        let stride = Key::stride(tag, count);
+        (0..distance).fold(0, |away, _| wrapped(away + stride, count))
     }
 
     /// The home of the key in a slot: the way from home walked backwards.
     fn home_of(&self, place: usize, slot: Slot) -> usize {
         let count = self.groups.len();
-        (place + count - self.away(slot.tag(), slot.distance())) % count
+        wrapped(place + count - self.away(slot.tag(), slot.distance()), count)
     }
+}
+
+/// A place less than twice round, without a division.
+const fn wrapped(place: usize, count: usize) -> usize {
+    if place >= count { place - count } else { place }
 }
 
 const fn fingerprint(home: usize, tag: u32) -> u64 {

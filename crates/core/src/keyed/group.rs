@@ -2,7 +2,7 @@
 //!
 //! **Hints.** A decision that misses the cache waits for this line, and everything it then does with it
 //! delays the next decision's own miss. Comparing six tags takes forty instructions. So the line also holds
-//! a word with ten bits of each slot's tag, and one comparison of all of them names the slot to look at. Hints
+//! a word with nine bits of each slot's tag, and one comparison of all of them names the slot to look at. Hints
 //! only ever save time: a slot is believed when its own word agrees, and who is misled by a stale hint
 //! compares all slots and mends it.
 //!
@@ -35,11 +35,14 @@ use crate::units::Moment;
 /// of every access, is spared all but two.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 6 };
 
-/// The bits of a hint. Six of them fit a word, and one in 130 lookups is misled by a neighbour's.
-const HINT_BITS: u32 = 10;
-const HINT: u64 = (1 << HINT_BITS) - 1;
-/// The lowest bit of every hint.
+/// The bits of a hint's lane. The highest of them stays zero, so that lanes can be compared all at once.
+/// Six lanes fit a word, and one in 130 lookups is misled by a neighbour's hint.
+const LANE_BITS: u32 = 10;
+const HINT: u64 = (1 << (LANE_BITS - 1)) - 1;
+/// The lowest bit of every lane.
 const LOWEST: u64 = 1 | 1 << 10 | 1 << 20 | 1 << 30 | 1 << 40 | 1 << 50;
+/// The highest bit of every lane.
+const HIGHEST: u64 = LOWEST << (LANE_BITS - 1);
 
 /// One cache line of the table.
 #[derive(Debug)]
@@ -85,16 +88,16 @@ impl Group {
     #[inline]
     pub(crate) fn find_hinted(&self, author: u64) -> Option<(usize, Slot)> {
         let differing = self.hints.load(Ordering::Relaxed) ^ (hint(author) * LOWEST);
-        // The lowest hint that does not differ has its top bit set here.
-        let equal = differing.wrapping_sub(LOWEST) & !differing & (LOWEST << (HINT_BITS - 1));
-        let index = (equal.trailing_zeros() / HINT_BITS) as usize;
+        // Only a lane that does not differ keeps its highest bit when the difference is taken away.
+        let equal = (HIGHEST - differing) & HIGHEST;
+        let index = (equal.trailing_zeros() / LANE_BITS) as usize;
         let slot = Slot(self.slots.get(index)?.load(Ordering::Acquire));
         (slot.0 >> 32 == author >> 32).then_some((index, slot))
     }
 
     /// Leaves a hint to the slot of this identity.
     pub(crate) fn leave_hint(&self, index: usize, identity: u64) {
-        let shift = index as u64 * u64::from(HINT_BITS);
+        let shift = index as u64 * u64::from(LANE_BITS);
         loop {
             let hints = self.hints.load(Ordering::Relaxed);
             let new = hints & !(HINT << shift) | hint(identity) << shift;
@@ -222,7 +225,8 @@ impl Group {
     }
 }
 
-/// The last bits of the tag. Since a tag is odd, vacant slots and hints without a slot match nobody.
+/// The last bits of the tag. A slot that was never used has the hint of one tag in five hundred; who has
+/// that tag and comes later in its group is always misled.
 #[inline]
 const fn hint(identity: u64) -> u64 {
     (identity >> 32) & HINT

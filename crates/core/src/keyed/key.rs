@@ -13,13 +13,17 @@ use crate::units::Invalid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub(crate) u64);
 
+/// The bits of a tag, of which the first is always set.
+const TAG_BITS: u32 = 25;
+const TAG_CHOICES: u64 = 1 << (TAG_BITS - 1);
+
 impl Key {
-    /// The top 25 bits of the lower half, the last of them always set, so that neither a tag nor its end is
-    /// ever zero: what a slot keeps of its key.
+    /// What a slot keeps of its key: the top 25 bits of the lower half, the first of them always set, so that
+    /// no slot in use looks vacant.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
     pub(crate) const fn tag(self) -> u32 {
-        (self.0 as u32) >> 7 | 1
+        (self.0 as u32) >> (32 - TAG_BITS) | 1 << (TAG_BITS - 1)
     }
 
     /// One of `count` places, by the upper bits, each as likely.
@@ -29,10 +33,12 @@ impl Key {
         ((u128::from(self.0) * count as u128) >> 64) as usize
     }
 
-    /// How many of `groups` the key's places lie apart: its own stride, so that neighbours at home part
-    /// ways.
+    /// How many of `groups` the key's places lie apart, at least one and fewer than there are: its own stride,
+    /// so that neighbours at home part ways.
     pub(crate) const fn stride(tag: u32, groups: usize) -> usize {
-        if groups < 2 { 1 } else { 1 + tag as usize % (groups - 1) }
+        let others = groups.saturating_sub(1) as u64;
+        let chosen = tag as u64 & (TAG_CHOICES - 1);
+        1 + (chosen * others / TAG_CHOICES) as usize
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slot    [rule: 4][distance: 3][tag: 25][due: 32]        0 when vacant
-//! header  [locked: 1][reach: 3][tidied: 60]               tidied all ones while moving
+//! header  [tidied: 60][reach: 3][locked: 1]               tidied all ones while moving
 //! ```
 //!
 //! Identity and state share a word, so that whoever changes the one notices a change of the other: a slot
@@ -93,19 +93,20 @@ pub(crate) const A_WHILE: u64 = MARGIN as u64 / 2;
 pub(crate) struct Header(pub(crate) u64);
 
 impl Header {
-    pub(crate) const LOCKED: u64 = 1 << 63;
-    const REACH: u64 = 7 << 60;
-    const TIDIED: u64 = (1 << 60) - 1;
+    pub(crate) const LOCKED: u64 = 1;
+    const REACH: u64 = 7 << 1;
+    const TIDIED_SHIFT: u32 = 4;
+    const TIDIED: u64 = u64::MAX << Self::TIDIED_SHIFT;
 
     /// When the group was last tidied.
     #[inline]
     pub(crate) const fn tidied(self) -> Beat {
-        Beat(self.0 & Self::TIDIED)
+        Beat(self.0 >> Self::TIDIED_SHIFT)
     }
 
     /// How many groups away keys at home here may be found.
     pub(crate) const fn reach(self) -> u64 {
-        (self.0 & Self::REACH) >> 60
+        (self.0 & Self::REACH) >> 1
     }
 
     pub(crate) const fn is_locked(self) -> bool {
@@ -118,7 +119,7 @@ impl Header {
     }
 
     pub(crate) const fn tidied_at(self, beat: Beat) -> Self {
-        Self(self.0 & !Self::TIDIED | beat.0)
+        Self(self.0 & !Self::TIDIED | beat.0 << Self::TIDIED_SHIFT)
     }
 
     /// A time at which nobody finds the group tidy, so that the quick look need not ask for more.
@@ -127,7 +128,7 @@ impl Header {
     }
 
     pub(crate) fn with_reach(self, reach: u64) -> Self {
-        Self(self.0 & !Self::REACH | self.reach().max(reach) << 60)
+        Self(self.0 & !Self::REACH | self.reach().max(reach) << 1)
     }
 }
 

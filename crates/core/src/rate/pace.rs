@@ -33,6 +33,9 @@ const STRETCH_BITS: u32 = 59;
 /// Up to so many nanoseconds, nine years, `stretch` is wrong by less than a tick.
 const NEAR: u64 = 1 << (STRETCH_BITS - 1);
 
+/// Far more grains than a quota ever holds, and few enough to be added to what a key is ahead.
+const TOO_MANY: u64 = 1 << 62;
+
 /// The clock that turns moments into grains granted and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
@@ -60,7 +63,7 @@ impl Pace {
         if pace.earned == pace.ticks { Self { earned: BINARY, ticks: BINARY, ..pace } } else { pace }
     }
 
-    /// The clock of `quota` with ticks of 2^shift ns. What a tick earns is rounded up to a fraction of 2^63, so
+    /// The clock of `quota` with ticks of 2^shift ns, at least two. What a tick earns is rounded up to a fraction of 2^63, so
     /// that reading the clock is one multiplication; that grants a grain a tick too early now and then, and
     /// never more than one grain in all.
     pub(crate) fn packed(quota: &Quota, shift: u32) -> Self {
@@ -98,7 +101,8 @@ impl Pace {
         self.shift
     }
 
-    /// The grains `cost` takes, rounded up where a grain is more than a millionth of a unit.
+    /// The grains `cost` takes, rounded up where a grain is more than a millionth of a unit. More than any
+    /// quota holds read as [`TOO_MANY`].
     #[inline]
     pub(crate) fn grains(&self, cost: Cost) -> u64 {
         if cost == Cost::ONE { self.one } else { self.grains_exactly(cost) }
@@ -106,11 +110,9 @@ impl Pace {
 
     #[inline(never)]
     fn grains_exactly(&self, cost: Cost) -> u64 {
-        if self.per_micros == 1 {
-            return cost.micros().saturating_mul(self.grains);
-        }
         let product = u128::from(cost.micros()) * u128::from(self.grains);
-        narrow(product.div_ceil(u128::from(self.per_micros)))
+        let grains = if self.per_micros == 1 { product } else { product.div_ceil(self.per_micros.into()) };
+        narrow(grains).min(TOO_MANY)
     }
 
     /// The cost that `grains` are worth, rounded up.
@@ -139,10 +141,12 @@ impl Pace {
         estimate + u64::from(is_earned)
     }
 
-    /// The grains granted by a packed clock, which needs no more than its slope.
+    /// The grains granted by a packed clock, which needs no more than its slope. Its ticks are two nanoseconds
+    /// or more, so twice the tick is a number too, and the product's upper half is the answer.
     #[inline]
     pub(crate) fn granted_packed(&self, now: Moment) -> u64 {
-        self.sloped(now.nanos() >> self.shift)
+        let twice = (now.nanos() >> self.shift) << 1;
+        ((u128::from(twice) * u128::from(self.slope)) >> 64) as u64
     }
 
     #[inline]
@@ -266,7 +270,7 @@ mod tests {
         let quotas = [(3, 1), (1_000, 7), (7, 86_400), (4_000_000_000, 1), (1, 400 * 86_400)];
         for (amount, seconds) in quotas {
             let quota = Quota::new(Cost::units(amount).unwrap(), Duration::from_secs(seconds)).unwrap();
-            let paces = [Pace::fine(&quota), Pace::packed(&quota, 0), Pace::packed(&quota, 17)];
+            let paces = [Pace::fine(&quota), Pace::packed(&quota, 1), Pace::packed(&quota, 17)];
             for (pace, bits) in paces.into_iter().flat_map(|pace| (0..64).map(move |bits| (pace, bits))) {
                 for grains in [(1 << bits) - 1, 1 << bits, (1 << bits) + (1 << bits) / 3] {
                     let then = pace.until(Moment::ORIGIN, grains);
@@ -290,7 +294,7 @@ mod tests {
         for amount in [Cost::from_micros(1), Cost::ONE, Cost::MAX] {
             for window in [Duration::from_micros(1), Duration::from_secs(400 * 86_400)] {
                 let Ok(quota) = Quota::new(amount, window) else { continue };
-                for pace in [Pace::fine(&quota), Pace::packed(&quota, 0), Pace::packed(&quota, 30)] {
+                for pace in [Pace::fine(&quota), Pace::packed(&quota, 1), Pace::packed(&quota, 30)] {
                     assert!(pace.earned > 0 && pace.grains(amount) > 0, "{amount} per {window:?}");
                 }
             }

@@ -118,7 +118,7 @@ impl Schedule {
 
     /// The same schedule in the finest ticks that a packed slot can hold.
     pub(crate) fn packed(&self) -> Self {
-        let mut shift = 0;
+        let mut shift = 1;
         loop {
             let schedule = Self::with_pace(self.terms, Pace::packed(&self.terms.quota, shift));
             if schedule.extent <= PACKED_EXTENT {
@@ -224,7 +224,7 @@ impl Schedule {
     /// How far ahead a key is once `grains` are taken, where they can be taken without a closer look.
     #[inline]
     pub(crate) const fn at_once(&self, ahead: u64, grains: u64) -> Option<u64> {
-        let after = ahead.saturating_add(grains);
+        let after = ahead + grains;
         if after <= self.quick { Some(after) } else { None }
     }
 
@@ -235,7 +235,7 @@ impl Schedule {
             return Some(Refusal { reason: Reason::CostAboveBurst, retry: Retry::Never });
         }
         // Without a branch, whether the request may borrow or not.
-        let reach = ahead.saturating_add(grains & self.weighed);
+        let reach = ahead + (grains & self.weighed);
         let retry = || Retry::After(self.until(reading, reach - self.extent));
         (reach > self.extent).then(|| Refusal { reason: self.reason, retry: retry() })
     }
