@@ -19,7 +19,8 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { name: "tidegate-core", may_use: &[], must_not_reach: IMPURE },
     Layer { name: "tidegate-model", may_use: &["tidegate-core"], must_not_reach: IMPURE },
-    Layer { name: "tidegate", may_use: &["tidegate-core"], must_not_reach: &[] },
+    Layer { name: "tidegate-policy", may_use: &["tidegate-core"], must_not_reach: DRIVING },
+    Layer { name: "tidegate", may_use: &["tidegate-core", "tidegate-policy"], must_not_reach: &[] },
     Layer { name: "xtask", may_use: &[], must_not_reach: &[] },
 ];
 
@@ -31,6 +32,30 @@ const IMPURE: &[&str] = &[
     "serde", "serde_core", "serde_json", "toml",
     "rand", "rand_core", "fastrand", "getrandom", "ahash",
     "chrono", "time", "jiff", "quanta", "tracing", "log",
+];
+
+/// What brings a clock, chance, sockets or an executor with it; wire formats are what a policy is read from.
+const DRIVING: &[&str] = &[
+    "tokio",
+    "tokio-util",
+    "async-std",
+    "smol",
+    "futures",
+    "futures-util",
+    "mio",
+    "socket2",
+    "tower",
+    "hyper",
+    "h2",
+    "tonic",
+    "rand",
+    "fastrand",
+    "getrandom",
+    "chrono",
+    "time",
+    "jiff",
+    "quanta",
+    "tracing",
 ];
 
 /// The flag under which loom replaces the atomics; loom is a test tool and brings what it needs.
@@ -163,7 +188,7 @@ fn a_core_that_uses_a_crate_above_it_is_reported_even_for_tests() {
 fn a_crate_without_a_row_and_a_row_without_a_crate_are_reported() {
     let mut metadata = made_up(&["tidegate-new"], &[]);
     assert_eq!(problems(&metadata), ["tidegate-new has no row in the table: say what it may use"]);
-    metadata["workspace_members"] = json!(["tidegate-core", "tidegate-model", "tidegate"]);
+    metadata["workspace_members"] = json!(["tidegate-core", "tidegate-model", "tidegate-policy", "tidegate"]);
     assert_eq!(problems(&metadata), ["xtask has a row in the table but is not in the workspace"]);
 }
 

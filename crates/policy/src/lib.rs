@@ -1,0 +1,20 @@
+//! The one meaning of a policy file: what an operator wrote, what it compiles to, and the gate that
+//! decides with it.
+//!
+//! ```text
+//! text ──read──> document ──compile──> Policy ──> Gate ──decide──> Decision
+//!        all problems at once, each with its line
+//! ```
+//!
+//! | to find | look in |
+//! |---|---|
+//! | the compiled form: rules, routes, matchers | [`policy`] |
+//! | the facts about a request that rules may look at | [`attributes`] |
+//!
+//! Nothing here reads a file, a clock or the environment. Drivers bring the text, the moment and the roll.
+
+pub mod attributes;
+pub mod policy;
+
+pub use attributes::{Attributes, Headers};
+pub use policy::Policy;

@@ -1,0 +1,68 @@
+//! The compiled form of a policy: only values that cannot be wrong.
+//!
+//! It is made by compiling a document, never by hand, and never changes. Whatever the operator may want to
+//! see again (a quota as it was written, the line a rule stands on) is kept beside what is computed with.
+
+mod key;
+mod limit;
+mod matcher;
+mod route;
+mod rule;
+
+pub use key::{KeySource, KeySpec};
+pub use limit::{Limit, Rate, Shape};
+pub use matcher::{HeaderMatch, Matcher, PathPattern};
+pub use route::{MethodCosts, Route};
+pub use rule::{Mode, Rule, RuleCost, Settle, Variation};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::Criticality;
+
+/// The most rules that one request can meet, so that a decision needs no memory of its own.
+pub const MOST_RULES_A_ROUTE: usize = 16;
+
+/// Everything one policy file asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// Its rules, in the order of the file.
+    pub rules: Vec<Arc<Rule>>,
+    /// Its routes, in the order of the file: the first that matches is taken. Never empty; without any in
+    /// the file there is one that matches everything and has all the rules.
+    pub routes: Vec<Route>,
+    /// How a caller is recognised: the first source that is present.
+    pub caller: KeySpec,
+    /// What is known of callers, by identity.
+    pub callers: BTreeMap<String, Caller>,
+    /// How criticality is assigned, in order; the first match wins over what a trusted peer says.
+    pub criticality: Vec<(Matcher, Criticality)>,
+    /// What a request has that nobody assigned anything to.
+    pub default_criticality: Criticality,
+    /// Where it listens and where it sends to, for the drivers that do.
+    pub addresses: Addresses,
+}
+
+/// What the callers table says of one identity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Caller {
+    /// The plan it is on.
+    pub plan: Option<String>,
+    /// Limits of its own, by the name of the rule.
+    pub overrides: BTreeMap<String, Limit>,
+}
+
+/// Addresses, as they were written and checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where callers connect to, by the listener's name.
+    pub listeners: Vec<(String, std::net::SocketAddr)>,
+    /// The endpoints of each upstream.
+    pub upstreams: BTreeMap<String, Vec<String>>,
+    /// Where the admin API listens.
+    pub admin: Option<std::net::SocketAddr>,
+}
+
+/// Where in the file something stands, counted from one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Line(pub u32);

@@ -1,0 +1,20 @@
+/// What picks a rule's counter: one source, or several that make a composite key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KeySpec(pub Vec<KeySource>);
+
+/// One part of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum KeySource {
+    /// The caller, as the policy's caller sources recognise it.
+    Caller,
+    /// The address it came from; of IPv6 the first 64 bits.
+    ClientIp,
+    /// A header field, by its name in lower case.
+    Header(String),
+    /// The path.
+    Path,
+    /// The route.
+    Route,
+    /// Nothing: everybody shares one counter.
+    Global,
+}
