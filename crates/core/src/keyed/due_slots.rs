@@ -269,9 +269,11 @@ impl DueSlots {
     ) -> Option<Verdict<Charge>> {
         let group = if distance == 0 { &self.groups[probe.home] } else { self.group(probe, distance) };
         let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
-        let (index, slot) = group.find_hinted(author.0)?;
-        // After the slot: who sees one that was moved to another time sees here that it was.
+        // With a header come slots at least as new, so what is found in a tidy group can be read. Should the
+        // clock be set back between the two looks, this one decision is as late as any that read the clock
+        // before that.
         group.tidy_header(now, self.patience.load(Ordering::Relaxed))?;
+        let (index, slot) = group.find_hinted(author.0)?;
         let schedule = &rule.rule.0;
         let reading = schedule.read_packed(now);
         let (ahead, grains) = (slot.ahead_of(reading.granted), schedule.grains(cost));
@@ -281,9 +283,7 @@ impl DueSlots {
             return is_ours.then(|| Verdict::Admit(charge_until(rule, cost, due, Duration::ZERO)));
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
-        // A swap fails when the slot was tidied between the two looks; a refusal must ask.
-        let stands = schedule.is_readable(ahead) && group.slot(index) == slot;
-        stands.then_some(Verdict::Refuse(refusal))
+        schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
     }
 
     /// Decides for a key that is not to be found at home by a hint: after a pause, or since it is one of the
