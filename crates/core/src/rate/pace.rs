@@ -63,7 +63,7 @@ impl Pace {
         if pace.earned == pace.ticks { Self { earned: BINARY, ticks: BINARY, ..pace } } else { pace }
     }
 
-    /// The clock of `quota` with ticks of 2^shift ns, at least two. What a tick earns is rounded up to a fraction of 2^63, so
+    /// The clock of `quota` with ticks of 2^shift ns. What a tick earns is rounded up to a fraction of 2^63, so
     /// that reading the clock is one multiplication; that grants a grain a tick too early now and then, and
     /// never more than one grain in all.
     pub(crate) fn packed(quota: &Quota, shift: u32) -> Self {
@@ -141,12 +141,10 @@ impl Pace {
         estimate + u64::from(is_earned)
     }
 
-    /// The grains granted by a packed clock, which needs no more than its slope. Its ticks are two nanoseconds
-    /// or more, so twice the tick is a number too, and the product's upper half is the answer.
+    /// The grains granted by a packed clock, which needs no more than its slope.
     #[inline]
     pub(crate) fn granted_packed(&self, now: Moment) -> u64 {
-        let twice = (now.nanos() >> self.shift) << 1;
-        ((u128::from(twice) * u128::from(self.slope)) >> 64) as u64
+        self.sloped(now.nanos() >> self.shift)
     }
 
     #[inline]
@@ -270,7 +268,7 @@ mod tests {
         let quotas = [(3, 1), (1_000, 7), (7, 86_400), (4_000_000_000, 1), (1, 400 * 86_400)];
         for (amount, seconds) in quotas {
             let quota = Quota::new(Cost::units(amount).unwrap(), Duration::from_secs(seconds)).unwrap();
-            let paces = [Pace::fine(&quota), Pace::packed(&quota, 1), Pace::packed(&quota, 17)];
+            let paces = [Pace::fine(&quota), Pace::packed(&quota, 0), Pace::packed(&quota, 17)];
             for (pace, bits) in paces.into_iter().flat_map(|pace| (0..64).map(move |bits| (pace, bits))) {
                 for grains in [(1 << bits) - 1, 1 << bits, (1 << bits) + (1 << bits) / 3] {
                     let then = pace.until(Moment::ORIGIN, grains);
@@ -294,7 +292,7 @@ mod tests {
         for amount in [Cost::from_micros(1), Cost::ONE, Cost::MAX] {
             for window in [Duration::from_micros(1), Duration::from_secs(400 * 86_400)] {
                 let Ok(quota) = Quota::new(amount, window) else { continue };
-                for pace in [Pace::fine(&quota), Pace::packed(&quota, 1), Pace::packed(&quota, 30)] {
+                for pace in [Pace::fine(&quota), Pace::packed(&quota, 0), Pace::packed(&quota, 30)] {
                     assert!(pace.earned > 0 && pace.grains(amount) > 0, "{amount} per {window:?}");
                 }
             }

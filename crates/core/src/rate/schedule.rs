@@ -118,7 +118,7 @@ impl Schedule {
 
     /// The same schedule in the finest ticks that a packed slot can hold.
     pub(crate) fn packed(&self) -> Self {
-        let mut shift = 1;
+        let mut shift = 0;
         loop {
             let schedule = Self::with_pace(self.terms, Pace::packed(&self.terms.quota, shift));
             if schedule.extent <= PACKED_EXTENT {
