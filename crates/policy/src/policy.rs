@@ -37,10 +37,21 @@ pub struct Policy {
     pub callers: BTreeMap<String, Caller>,
     /// How criticality is assigned, in order; the first match wins over what a trusted peer says.
     pub criticality: Vec<(Matcher, Criticality)>,
+    /// Where a trusted peer says it, in order: the first that is present.
+    pub criticality_from: Vec<CriticalitySource>,
     /// What a request has that nobody assigned anything to.
     pub default_criticality: Criticality,
     /// Where it listens and where it sends to, for the drivers that do.
     pub addresses: Addresses,
+}
+
+/// Where a criticality is read from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CriticalitySource {
+    /// A header field, by its name in lower case.
+    Header(String),
+    /// A member of the `baggage` header field.
+    Baggage(String),
 }
 
 /// What the callers table says of one identity.
