@@ -1,0 +1,1 @@
+//! The gate as a layer around any tower service that speaks HTTP.
