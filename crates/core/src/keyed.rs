@@ -14,6 +14,7 @@
 //! |---|---|---|---|
 //! | [`DueTable`] | token bucket, leaky bucket, smooth | 16 bytes | one cache line, one compare-and-swap |
 //! | [`CellTable`] | every algorithm | 12 bytes and its state, times 1.5 | a mutex that only its own key uses |
+//! | [`InFlightTable`] | places in flight | 12 bytes | one cache line, one compare-and-swap |
 //!
 //! An operator can look at one key, reset it, [boost](Override::Boost) it or [block](Override::Block)
 //! it for a time.
@@ -21,6 +22,7 @@
 mod cells;
 mod due_slots;
 mod group;
+mod in_flight;
 mod key;
 mod overlay;
 mod table;
@@ -28,6 +30,7 @@ mod word;
 
 pub use cells::{CellTable, Cells};
 pub use due_slots::{DueSlots, DueTable};
-pub use key::{Key, MaxKeys};
+pub use in_flight::{InFlightTable, Place};
+pub use key::{Hashing, Key, MaxKeys};
 pub use overlay::Override;
 pub use table::{Counter, Counters, Table};

@@ -18,6 +18,12 @@ const TAG_BITS: u32 = 25;
 const TAG_CHOICES: u64 = 1 << (TAG_BITS - 1);
 
 impl Key {
+    /// The hash itself: a name for the key that does not tell what it was made of.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
     /// What a slot keeps of its key: the top 25 bits of the lower half, the first of them always set, so that
     /// no slot in use looks vacant.
     #[inline]
@@ -42,19 +48,23 @@ impl Key {
     }
 }
 
-/// Makes keys, with a seed that strangers do not know.
-pub(crate) struct Hashing {
+/// Makes keys, with a seed that strangers do not know. Its keys fit every table made with the same seed, so that a
+/// request which meets several tables is hashed once.
+pub struct Hashing {
     seed: u64,
     shared: SharedSeed,
 }
 
 impl Hashing {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// Keys under this seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
         Self { seed, shared: SharedSeed::from_u64(seed) }
     }
 
+    /// The key of anything that can be hashed.
     #[inline]
-    pub(crate) fn key(&self, name: &(impl Hash + ?Sized)) -> Key {
+    pub fn key(&self, name: &(impl Hash + ?Sized)) -> Key {
         let mut hasher = FoldHasher::with_seed(self.seed, &self.shared);
         name.hash(&mut hasher);
         Key(hasher.finish())
