@@ -66,10 +66,14 @@ pub(crate) fn need_valgrind(project: &Project) -> Result<(), Trouble> {
         return Ok(());
     }
     say("valgrind is missing: installing it with apt-get");
-    let mut install = project.command("apt-get");
-    install.args(["install", "--yes", "--no-install-recommends", "valgrind"]);
-    succeed(&mut install).map_err(|trouble| Trouble::Missing {
-        what: format!("valgrind is missing and cannot be installed ({trouble}); install it by hand"),
+    let apt_get = |words: &[&str]| succeed(project.command("apt-get").args(words));
+    if apt_get(&["update"]).is_err() {
+        say("the list of packages cannot be renewed: going on with the one that is there");
+    }
+    apt_get(&["install", "--yes", "--no-install-recommends", "valgrind"]).map_err(|trouble| {
+        Trouble::Missing {
+            what: format!("valgrind is missing and cannot be installed ({trouble}); install it by hand"),
+        }
     })
 }
 
@@ -79,7 +83,8 @@ fn need_crate(project: &Project, name: &str, version: &str) -> Result<(), Troubl
         return Ok(());
     }
     say(&format!("{name} {version} is missing: installing it below the target directory"));
-    let mut install = project.cargo("install --locked --force");
+    // Not optimised: a tool that runs for seconds need not be built for minutes.
+    let mut install = project.cargo("install --debug --locked --force");
     install.args([name, "--version", version, "--root"]).arg(project.built("tools"));
     succeed(&mut install)
 }
