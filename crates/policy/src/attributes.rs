@@ -60,7 +60,7 @@ impl Headers for () {
 }
 
 /// Fields as they were written, for tests and for imagined requests. Names are compared without case.
-impl Headers for [(String, String)] {
+impl Headers for Vec<(String, String)> {
     fn first(&self, name: &str) -> Option<&[u8]> {
         let mut found = self.iter().filter(|(written, _)| written.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value.as_bytes())
