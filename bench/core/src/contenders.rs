@@ -1,15 +1,23 @@
 //! Everybody who takes part, each in a file of its own.
 
 use std::error::Error;
+use std::time::Duration;
 
 use crate::contender::{Contender, Mode};
 
+pub(crate) mod bare_count;
 pub(crate) mod clock;
+pub(crate) mod failsafe;
 pub(crate) mod governed;
 pub(crate) mod limitador;
 pub(crate) mod ours;
 pub(crate) mod pingora;
+pub(crate) mod recloser;
 pub(crate) mod throttlecrab;
+pub(crate) mod tower_resilience;
+
+/// How long a breaker stays open that was opened for a run: longer than any run.
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// All keyed contenders with the keys `0..keys` in place; the first is ours.
 pub(crate) fn keyed(keys: usize, mode: Mode) -> Result<Vec<Box<dyn Contender>>, Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! Measures our decisions beside those of other rate limiters and prints what `bench/RESULTS.md` keeps.
+//! Measures our decisions beside those of other crates and prints what `bench/RESULTS.md` keeps.
 //!
 //! Tables go to standard output, progress to standard error. Ends with failure when a bar is missed in
 //! a full run, or when a decision of ours allocated.
@@ -8,6 +8,7 @@ mod contender;
 mod contenders;
 mod counting;
 mod figures;
+mod mechanisms;
 mod memory;
 mod plan;
 mod report;

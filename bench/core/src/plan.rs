@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::allocations::{self, Counted};
 use crate::contender::Mode;
 use crate::contenders::{self, ours};
+use crate::mechanisms::{self, Compared};
 use crate::memory::{self, Held};
 use crate::rounds::{Cache, Course, Rounds};
 use crate::start::Core;
@@ -45,6 +46,7 @@ pub(crate) struct Unkeyed {
 pub(crate) struct Measured {
     pub(crate) keyed: Vec<Keyed>,
     pub(crate) unkeyed: Vec<Unkeyed>,
+    pub(crate) mechanisms: Vec<Compared>,
     pub(crate) held: Vec<Held>,
     pub(crate) allocations: Vec<Counted>,
     pub(crate) rounds: usize,
@@ -83,6 +85,9 @@ impl Plan {
         let allocations = allocations::count()?;
         say("decisions without keys")?;
         let unkeyed = self.unkeyed(cores)?;
+        say("adaptive mechanisms")?;
+        // They have no table to walk through, so shorter slices tell as much.
+        let mechanisms = mechanisms::compare(self.slice / 4, self.rounds, cores)?;
         let mut keyed = Vec::new();
         for &keys in self.keys {
             for &mode in self.modes {
@@ -93,7 +98,7 @@ impl Plan {
         say("bytes a key")?;
         let held = memory::measure(self.is_quick)?;
         say("done")?;
-        Ok(Measured { keyed, unkeyed, held, allocations, rounds: self.rounds })
+        Ok(Measured { keyed, unkeyed, mechanisms, held, allocations, rounds: self.rounds })
     }
 
     fn unkeyed(&self, cores: &[Core]) -> Result<Vec<Unkeyed>, Box<dyn Error>> {
@@ -163,6 +168,7 @@ impl Measured {
                 bound: Bound::AtMost(15.0),
             });
         }
+        bars.extend(self.mechanisms.iter().filter_map(Compared::bar));
         bars
     }
 }

@@ -1,11 +1,11 @@
 //! The tables, in Markdown.
 
 use crate::contender::Mode;
-use crate::contenders::ours;
+use crate::contenders::{bare_count, clock as bare, failsafe, ours, recloser, tower_resilience};
 use crate::figures::Figure;
 use crate::memory::MILLION;
 use crate::plan::{Keyed, Measured};
-use crate::rounds::Cache;
+use crate::rounds::{Cache, Rounds};
 
 const PEERS: [&str; 5] = [
     "governor as shipped",
@@ -27,6 +27,7 @@ pub(crate) fn render(measured: &Measured) -> String {
     cold(&mut text, measured);
     clock(&mut text, measured);
     unkeyed(&mut text, measured);
+    mechanisms(&mut text, measured);
     held(&mut text, measured);
     allocations(&mut text, measured);
     bars(&mut text, measured);
@@ -47,7 +48,7 @@ fn keyed(text: &mut String, mode: Mode, rows: &[&Keyed], rounds: usize) {
     line(text, &format!("|---:|---|---:|---:|{}", "---:|".repeat(PEERS.len())));
     for row in rows {
         let peers: String =
-            PEERS.iter().map(|peer| format!(" {} |", beside(row, peer, Cache::Warm))).collect();
+            PEERS.iter().map(|peer| format!(" {} |", beside(&row.rounds, peer, Cache::Warm))).collect();
         let (keys, ours) = (grouped(row.keys), row.rounds.nanos(ours::NAME, Cache::Warm).median);
         let spread = spread_of(row);
         line(text, &format!("| {keys} | {spread} | {} | {ours:.0} |{peers}", row.threads));
@@ -62,16 +63,20 @@ fn cold(text: &mut String, measured: &Measured) {
     line(text, "|---|---|---:|---:|---:|---:|");
     for row in measured.keyed.iter().filter(|row| row.keys == MILLION) {
         let ours = row.rounds.nanos(ours::NAME, Cache::Cold).median;
-        let [shipped, hasher] = [PEERS[0], PEERS[1]].map(|peer| beside(row, peer, Cache::Cold));
+        let [shipped, hasher] = [PEERS[0], PEERS[1]].map(|peer| beside(&row.rounds, peer, Cache::Cold));
         let (mode, spread) = (row.mode.name(), row.spread.name());
         line(text, &format!("| {mode} | {spread} | {} | {ours:.0} | {shipped} | {hasher} |", row.threads));
     }
     line(text, "");
 }
 
-fn beside(row: &Keyed, peer: &str, cache: Cache) -> String {
-    let nanos = row.rounds.nanos(peer, cache).median;
-    format!("{nanos:.0} ({})", spanned(row.rounds.ratio(peer, ours::NAME, cache), "×"))
+/// A peer's time and how many times ours it is, or nothing if it did not take part.
+fn beside(rounds: &Rounds, peer: &str, cache: Cache) -> String {
+    let nanos = rounds.nanos(peer, cache).median;
+    if nanos.is_nan() {
+        return String::new();
+    }
+    format!("{nanos:.0} ({})", spanned(rounds.ratio(peer, ours::NAME, cache), "×"))
 }
 
 /// A single key can be spread in one way only.
@@ -104,6 +109,39 @@ fn unkeyed(text: &mut String, measured: &Measured) {
         let alone = row.rounds.nanos("clock alone", Cache::Warm).median;
         let (ours, theirs) = (beyond(ours::UNKEYED), beyond("governor direct"));
         line(text, &format!("| {} | {} | {ours} | {theirs} | {alone:.1} |", row.mode.name(), row.threads));
+    }
+    line(text, "");
+}
+
+fn mechanisms(text: &mut String, measured: &Measured) {
+    let peers = [bare_count::NAME, failsafe::NAME, recloser::NAME, tower_resilience::NAME];
+    line(text, "### Adaptive mechanisms\n");
+    line(
+        text,
+        "Nanoseconds, with the clock read as often as each wants to know the moment. A peer without the counterpart has no number.\n",
+    );
+    let names = peers.join(" | ");
+    line(
+        text,
+        &format!(
+            "| what | threads | {} beyond the clock | reading the clock | told the moment | clock alone | {names} |",
+            ours::NAME
+        ),
+    );
+    line(text, &format!("|---|---:|---:|---:|---:|---:|{}", "---:|".repeat(peers.len())));
+    for row in &measured.mechanisms {
+        let nanos = |name| row.rounds.nanos(name, Cache::Warm).median;
+        let beyond = spanned(row.rounds.beyond(ours::NAME, bare::NAME, Cache::Warm), "");
+        let (read, told, alone) = (nanos(ours::NAME), nanos(ours::TOLD), nanos(bare::NAME));
+        let peers: String =
+            peers.iter().map(|peer| format!(" {} |", beside(&row.rounds, peer, Cache::Warm))).collect();
+        line(
+            text,
+            &format!(
+                "| {} | {} | {beyond} | {read:.1} | {told:.1} | {alone:.1} |{peers}",
+                row.what, row.threads
+            ),
+        );
     }
     line(text, "");
 }

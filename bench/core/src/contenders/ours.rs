@@ -1,4 +1,5 @@
-//! Ours: the keyed table and the single counter, both with a token bucket.
+//! Ours: the keyed table and the single counter, both with a token bucket; the adaptive mechanisms in files of
+//! their own.
 
 use std::error::Error;
 
@@ -11,6 +12,13 @@ use super::clock::Quanta;
 use crate::contender::{Contender, Mode, Slice, timed};
 use crate::start::Start;
 use crate::stream::id;
+
+pub(crate) mod breaker;
+pub(crate) mod driven;
+pub(crate) mod places;
+pub(crate) mod retry;
+pub(crate) mod shed;
+pub(crate) mod throttle;
 
 /// The head of our column.
 pub(crate) const NAME: &str = "tidegate";
@@ -135,4 +143,9 @@ impl Contender for Unkeyed {
 
 fn quota(mode: Mode) -> Result<Quota, Invalid> {
     Quota::new(Cost::of(mode.amount()), mode.window())?.with_burst(Cost::of(mode.burst()))
+}
+
+/// The moment that a clock of everybody's kind shows.
+fn now() -> Moment {
+    Moment::from_nanos(Quanta::default().nanos())
 }
