@@ -99,6 +99,8 @@ pub enum Reason {
     AttemptsSpent,
     /// Another attempt would fail again, or must not be made.
     NotRetryable,
+    /// What picks its counter could be read in two ways.
+    AmbiguousKey,
 }
 
 impl Reason {
@@ -117,6 +119,7 @@ impl Reason {
             Self::RetryBudgetSpent => "retry_budget_spent",
             Self::AttemptsSpent => "attempts_spent",
             Self::NotRetryable => "not_retryable",
+            Self::AmbiguousKey => "ambiguous_key",
             Self::Shed => "shed",
             Self::Reserved => "reserved",
             Self::QueueFull => "queue_full",

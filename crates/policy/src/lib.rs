@@ -14,7 +14,11 @@
 //! Nothing here reads a file, a clock or the environment. Drivers bring the text, the moment and the roll.
 
 pub mod attributes;
+pub mod decision;
+pub mod gate;
 pub mod policy;
 
 pub use attributes::{Attributes, Headers};
+pub use decision::{Admitted, Cause, Decision, DecisionId, Refused, Standing, Standings};
+pub use gate::{Gate, Now};
 pub use policy::Policy;

@@ -100,6 +100,12 @@ impl MaxKeys {
         }
     }
 
+    /// How many.
+    #[must_use]
+    pub const fn get(self) -> usize {
+        self.0
+    }
+
     /// Groups to allocate: slots for half as many keys again, since the last free slots are hard to find;
     /// and a prime number of groups, so that any stride leads through all of them.
     pub(crate) fn groups(self, slots_each: usize) -> usize {

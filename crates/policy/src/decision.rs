@@ -1,0 +1,97 @@
+//! The gate's answer for a request, and what follows from it.
+//!
+//! An admitted request carries what it took: charges, which stand unless they are settled or refunded, and places in
+//! flight, which come back whatever happens. Futures get cancelled and callers go away, so a dropped [`Admitted`]
+//! is an ending too:
+//!
+//! | how it ends | charges | places | outcome |
+//! |---|---|---|---|
+//! | [`Admitted::complete`] | stand, or as settled | come back | as told |
+//! | [`Admitted::refund`] | are given back | come back | not counted |
+//! | dropped | stand, or as settled | come back | abandoned |
+
+mod admitted;
+mod refused;
+mod standing;
+
+use std::fmt;
+use std::str::FromStr;
+
+use tidegate_core::Invalid;
+
+pub use admitted::Admitted;
+pub(crate) use admitted::{Met, Mets, Took};
+pub use refused::{Cause, Refused};
+pub use standing::{Standing, Standings};
+
+/// May this request pass now, and what follows?
+#[derive(Debug)]
+#[must_use = "an unread decision lets everything through, and gives back what it took"]
+#[expect(clippy::large_enum_variant, reason = "a decision takes no memory from the heap")]
+pub enum Decision {
+    /// It may pass.
+    Admit(Admitted),
+    /// It may not pass now.
+    Refuse(Refused),
+}
+
+impl Decision {
+    /// Whether it is a yes.
+    #[must_use]
+    pub const fn is_admit(&self) -> bool {
+        matches!(self, Self::Admit(_))
+    }
+
+    /// What it took, if it is a yes.
+    #[must_use]
+    pub fn admitted(self) -> Option<Admitted> {
+        match self {
+            Self::Admit(admitted) => Some(admitted),
+            Self::Refuse(_) => None,
+        }
+    }
+
+    /// Why not, if it is a no.
+    #[must_use]
+    pub fn refused(self) -> Option<Refused> {
+        match self {
+            Self::Admit(_) => None,
+            Self::Refuse(refused) => Some(refused),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn id(&self) -> DecisionId {
+        match self {
+            Self::Admit(admitted) => admitted.id(),
+            Self::Refuse(refused) => refused.id,
+        }
+    }
+}
+
+/// A decision's number: what headers, logs and the admin API call it. Written as sixteen hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DecisionId(u64);
+
+impl DecisionId {
+    pub(crate) const fn new(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for DecisionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for DecisionId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = if is_hex { u64::from_str_radix(text, 16).ok() } else { None };
+        number.map(Self).ok_or_else(|| Invalid::new("decision", text, "sixteen hexadecimal digits"))
+    }
+}

@@ -1,0 +1,206 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::keyed::{Key, Place};
+use tidegate_core::permit::Outcome;
+use tidegate_core::{Charge, Cost, Criticality, Moment};
+
+use super::{DecisionId, Standings};
+use crate::gate::{Counted, Now, Plan, Ticket};
+use crate::policy::{MOST_RULES_A_ROUTE, Route, Rule, Settle};
+
+/// A request that may pass, with what it took.
+#[derive(Debug)]
+#[must_use = "a request that is dropped at once is abandoned"]
+pub struct Admitted {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) id: DecisionId,
+    pub(crate) route: Option<u16>,
+    pub(crate) criticality: Criticality,
+    pub(crate) cost: Cost,
+    pub(crate) wait: Duration,
+    pub(crate) began: Moment,
+    pub(crate) caller: Option<Key>,
+    pub(crate) mets: Mets,
+    /// By the position of the check: which shadows would have refused.
+    pub(crate) shadow_refusals: u16,
+    pub(crate) is_over: bool,
+}
+
+/// One check a request has met.
+#[derive(Debug)]
+pub(crate) struct Met {
+    pub(crate) rule: u16,
+    pub(crate) is_enforced: bool,
+    pub(crate) store: u32,
+    pub(crate) key: Key,
+    pub(crate) took: Took,
+}
+
+/// What it took there.
+#[derive(Debug)]
+pub(crate) enum Took {
+    /// A charge under the limit with this number.
+    Charge(Ticket, Charge),
+    /// One of so many places.
+    Place(u32, Option<Place>),
+    /// Nothing: a charge of this cost would have been.
+    NoCharge(Ticket, Cost),
+}
+
+/// Up to sixteen, without memory from the heap.
+#[derive(Debug)]
+pub(crate) struct Mets {
+    mets: [Option<Met>; MOST_RULES_A_ROUTE],
+    count: usize,
+}
+
+impl Mets {
+    pub(crate) const fn new() -> Self {
+        Self { mets: [const { None }; MOST_RULES_A_ROUTE], count: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, met: Met) {
+        if let Some(place) = self.mets.get_mut(self.count) {
+            *place = Some(met);
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Met> {
+        self.mets[..self.count].iter().flatten()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Met> {
+        self.mets[..self.count].iter_mut().flatten()
+    }
+}
+
+impl Admitted {
+    /// The decision's number.
+    #[must_use]
+    pub const fn id(&self) -> DecisionId {
+        self.id
+    }
+
+    /// The route it took; none when no route matches, and then it met no rules either.
+    #[must_use]
+    pub fn route(&self) -> Option<&Route> {
+        self.plan.policy.routes.get(usize::from(self.route?))
+    }
+
+    /// How late it should be shed.
+    #[must_use]
+    pub const fn criticality(&self) -> Criticality {
+        self.criticality
+    }
+
+    /// What its route says it costs.
+    #[must_use]
+    pub const fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// How long it must wait before it goes on. Zero unless a rule shapes.
+    #[must_use]
+    pub const fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// The rules in shadow that would have refused it.
+    pub fn shadow_refusals(&self) -> impl Iterator<Item = &Rule> {
+        let checks = self.route.and_then(|route| self.plan.routes.get(usize::from(route)));
+        let checks = checks.map_or([].as_slice(), Vec::as_slice);
+        let refused = checks.iter().enumerate().filter(|(check, _)| self.shadow_refusals >> check & 1 == 1);
+        refused.map(|(_, check)| &*self.plan.rules[usize::from(check.rule)].rule)
+    }
+
+    /// What its caller may be told of the rules it met. Shadow rules are not among them.
+    #[must_use]
+    pub fn standings(&self, now: Now) -> Standings {
+        Standings::of(&self.plan, &self.mets, now, None)
+    }
+
+    /// Where the true costs of its rules come from, each source once.
+    pub fn settles(&self) -> impl Iterator<Item = &Settle> {
+        let sources = self.mets.iter().enumerate().filter_map(|(at, met)| Some((at, self.source(met)?)));
+        sources
+            .filter(|(at, source)| !self.mets.iter().take(*at).any(|met| self.source(met) == Some(source)))
+            .map(|(_, source)| source)
+    }
+
+    /// Settles what it was charged by the rules with this source to the true cost. Doing it twice changes nothing.
+    pub fn settle(&mut self, now: Now, source: &Settle, true_cost: Cost) {
+        let Self { plan, mets, .. } = self;
+        for met in mets.iter_mut().filter(|met| settle_of(plan, met.rule) == Some(source)) {
+            met.settle(plan, now, true_cost);
+        }
+    }
+
+    /// Ends it with what was learnt.
+    pub fn complete(mut self, now: Now, outcome: Outcome) {
+        self.end(Some(now), outcome);
+    }
+
+    /// Ends it with everything given back that has not been settled: nothing was done for it.
+    pub fn refund(mut self, now: Now) {
+        let Self { plan, mets, .. } = &mut self;
+        for met in mets.iter_mut() {
+            met.settle(plan, now, Cost::ZERO);
+        }
+        self.give_back();
+        self.is_over = true;
+    }
+
+    fn source(&self, met: &Met) -> Option<&Settle> {
+        settle_of(&self.plan, met.rule)
+    }
+
+    fn end(&mut self, now: Option<Now>, outcome: Outcome) {
+        if self.is_over {
+            return;
+        }
+        self.is_over = true;
+        self.give_back();
+        self.plan.books.end(self.id, outcome, now.map(|now| now.moment.since(self.began)));
+    }
+
+    fn give_back(&mut self) {
+        let Self { plan, mets, .. } = self;
+        for met in mets.iter_mut() {
+            met.give_back(plan);
+        }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.end(None, Outcome::Abandoned);
+    }
+}
+
+fn settle_of(plan: &Plan, rule: u16) -> Option<&Settle> {
+    plan.rules.get(usize::from(rule))?.rule.cost.as_ref()?.settle.as_ref()
+}
+
+impl Met {
+    pub(crate) fn settle(&mut self, plan: &Plan, now: Now, true_cost: Cost) {
+        if let Took::Charge(ticket, charge) = &mut self.took
+            && !charge.is_settled()
+            && let Some(Counted::Rate(store)) = plan.counted(self.store)
+            && let Some(counter) = store.counter(*ticket)
+        {
+            counter.settle(self.key, now, charge, true_cost);
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, plan: &Plan) {
+        if let Took::Place(_, place) = &mut self.took
+            && let Some(place) = place.take()
+            && let Some(Counted::Places(table)) = plan.counted(self.store)
+        {
+            table.give_back(place);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{Cost, Refusal, Retry, Usage, Verdict};
+
+use super::{Met, Mets, Took};
+use crate::gate::{Counted, Now, Plan};
+use crate::policy::{MOST_RULES_A_ROUTE, Rule};
+
+/// What a caller may be told of the rules its request met, in their order.
+#[derive(Debug, Default)]
+pub struct Standings {
+    standings: [Option<Standing>; MOST_RULES_A_ROUTE],
+}
+
+/// Where a request stands with one rule.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The rule.
+    pub rule: Arc<Rule>,
+    /// The most that can be taken at once, or be in flight.
+    pub limit: Cost,
+    /// The time in which that much comes back; zero where places in flight are counted.
+    pub window: Duration,
+    /// What is taken now.
+    pub used: Cost,
+    /// What could be taken now.
+    pub remaining: Cost,
+    /// The time after which, without further requests, nothing counts as used; zero where places in flight are
+    /// counted, since nobody knows.
+    pub reset: Duration,
+    /// When the request may work, where this rule refuses it.
+    pub retry: Option<Retry>,
+    /// Whether it counts places in flight.
+    pub is_concurrency: bool,
+    /// Whether this rule refuses the request.
+    pub is_violated: bool,
+}
+
+impl Standings {
+    /// One after another, in the order of the rules.
+    pub fn iter(&self) -> impl Iterator<Item = &Standing> {
+        self.standings.iter().flatten()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.standings.iter().all(Option::is_none)
+    }
+
+    /// `answer` is the rule that refused, and how.
+    pub(crate) fn of(plan: &Plan, mets: &Mets, now: Now, answer: Option<(u16, Refusal)>) -> Self {
+        let mut standings = Self::default();
+        let told = mets.iter().filter(|met| met.is_enforced);
+        let told = told.filter_map(|met| standing(plan, met, now, answer));
+        for (place, standing) in standings.standings.iter_mut().zip(told) {
+            *place = Some(standing);
+        }
+        standings
+    }
+}
+
+impl<'a> IntoIterator for &'a Standings {
+    type Item = &'a Standing;
+    type IntoIter = std::iter::Flatten<std::slice::Iter<'a, Option<Standing>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.standings.iter().flatten()
+    }
+}
+
+fn standing(plan: &Plan, met: &Met, now: Now, answer: Option<(u16, Refusal)>) -> Option<Standing> {
+    let rule = Arc::clone(&plan.rules.get(usize::from(met.rule))?.rule);
+    let (usage, window, verdict) = match (&met.took, plan.counted(met.store)?) {
+        (Took::Charge(ticket, _) | Took::NoCharge(ticket, _), Counted::Rate(store)) => {
+            let counter = store.counter(*ticket)?;
+            let verdict = match met.took {
+                Took::NoCharge(_, cost) => counter.peek(met.key, now, cost),
+                Took::Charge(..) | Took::Place(..) => Verdict::Admit(Duration::ZERO),
+            };
+            (counter.usage(met.key, now), counter.rate().window(), verdict)
+        }
+        (Took::Place(limit, place), Counted::Places(table)) => {
+            let verdict = if place.is_some() { Verdict::Admit(()) } else { table.peek(met.key, *limit) };
+            (places(table.in_flight(met.key), *limit), Duration::ZERO, verdict.map(|()| Duration::ZERO))
+        }
+        _ => return None,
+    };
+    let refusal = answer.filter(|(by, _)| *by == met.rule).map(|(_, refusal)| refusal);
+    let refusal = refusal.or(if answer.is_some() { verdict.refusal() } else { None });
+    Some(Standing {
+        rule,
+        limit: usage.limit,
+        window,
+        used: usage.used,
+        remaining: usage.remaining,
+        reset: usage.reset,
+        retry: refusal.map(|refusal| refusal.retry),
+        is_concurrency: matches!(met.took, Took::Place(..)),
+        is_violated: refusal.is_some(),
+    })
+}
+
+/// Places in flight as a usage.
+pub(crate) fn places(taken: u32, limit: u32) -> Usage {
+    let (limit, used) = (Cost::of(limit), Cost::of(taken));
+    Usage { limit, used, remaining: limit.minus(used), reset: Duration::ZERO }
+}

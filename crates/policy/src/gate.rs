@@ -1,0 +1,179 @@
+//! A policy with its live state: may this request pass now, and what follows?
+//!
+//! ```text
+//! attributes ──walk──> route, criticality, caller, asks ──charge──> all or none ──> Decision
+//! ```
+//!
+//! The gate is told the moments and shared by threads. A decision takes no lock that another decision waits for, and
+//! no memory from the heap.
+//!
+//! **A request that no route matches** is admitted and meets no rules, as a server without a matching `limit_req`
+//! would: rules refuse, the absence of rules does not. Write a last route for `/**` to leave no gap.
+//!
+//! | in `gate/` | is |
+//! |---|---|
+//! | `keys` | which counter a request belongs to |
+//! | `store` | where counters are kept, whatever the algorithm |
+//! | `plan` | a policy made ready to decide with |
+//! | `current` | what is decided with at this moment, and how it is replaced |
+//! | `walk` | what a request is asked |
+//! | `charge` | charged by all or by none |
+//! | `books` | numbers, counts, the last decisions, the heaviest callers |
+
+mod books;
+mod charge;
+mod current;
+mod keys;
+mod plan;
+mod store;
+mod walk;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tidegate_core::keyed::InFlightTable;
+use tidegate_core::{Invalid, Moment, Reason, Refusal, Retry, WallTime};
+
+use self::books::{Books, count};
+use self::charge::Joint;
+use self::current::{Cell, Current, Switch};
+use self::keys::Keys;
+pub(crate) use self::plan::Plan;
+use self::plan::{Builder, Counters, Limits};
+use self::store::Store;
+pub(crate) use self::store::Ticket;
+use self::walk::{Ambiguous, Walk};
+use crate::attributes::Attributes;
+use crate::decision::{Admitted, Cause, Decision, Mets, Refused};
+use crate::policy::{Limit, Policy};
+
+/// One reading of the driver's clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// For everything but the calendar.
+    pub moment: Moment,
+    /// For quotas by the day and the month, and for records.
+    pub wall: WallTime,
+}
+
+/// A policy with its live state.
+#[derive(Debug)]
+pub struct Gate {
+    seed: u64,
+    current: Cell,
+    /// Held by whoever changes something, so that changes come one after another.
+    changing: Mutex<()>,
+    books: Arc<Books>,
+}
+
+/// A store as those see it who give back.
+pub(crate) enum Counted<'a> {
+    Rate(&'a dyn Store),
+    Places(&'a InFlightTable),
+}
+
+impl Plan {
+    #[inline]
+    pub(crate) fn counted(&self, store: u32) -> Option<Counted<'_>> {
+        self.stores.get(store as usize).map(|kept| match &kept.counters {
+            Counters::Rate(store) => Counted::Rate(&**store),
+            Counters::Places(table) => Counted::Places(table),
+        })
+    }
+}
+
+impl Gate {
+    /// A gate for `policy`, hashing with a seed that strangers do not know.
+    ///
+    /// # Errors
+    /// When the policy exceeds a bound: 16 rules and shadow values a route, 7 plans a rule, 8 sources a key, 16384
+    /// callers' own limits.
+    pub fn new(policy: Policy, seed: u64, now: Now) -> Result<Self, Invalid> {
+        let books = Arc::new(Books::new(seed)?);
+        let keys = Arc::new(Keys::new(seed));
+        let (plan, limits) = Builder::new(seed, keys, &[], now).build(policy, &books)?;
+        let current = current(1, plan, limits);
+        Ok(Self { seed, current: Cell::new(current), changing: Mutex::new(()), books })
+    }
+
+    /// Decides about a request.
+    pub fn decide(&self, now: Now, attributes: &Attributes<'_>) -> Decision {
+        let current = self.current.read();
+        let walk = Walk::new(&current, attributes, now.moment);
+        let asks = match walk.asks() {
+            Ok(asks) => asks,
+            Err(ambiguous) => return self.refuse_ambiguous(&walk, ambiguous),
+        };
+        let (plan, mut mets) = (walk.plan(), Mets::new());
+        let wait = match charge::charge(plan, &asks, now, &mut mets) {
+            Joint::Admit(wait) => wait,
+            Joint::Refuse(rule, refusal) => {
+                let cause = match walk.ruled(rule).rule.limit {
+                    Limit::Rate(_) => Cause::Quota,
+                    Limit::Concurrency(_) => Cause::Concurrency,
+                };
+                return self.refuse(&walk, rule, refusal, cause, charge::asked(&asks));
+            }
+        };
+        let shadow_refusals = charge::charge_shadows(plan, &asks, now, &mut mets);
+        for ask in asks.enforced() {
+            count(&walk.ruled(ask.rule).counts.admitted);
+        }
+        Decision::Admit(Admitted {
+            plan: Arc::clone(&current.plan),
+            id: self.books.next_id(),
+            route: walk.route.map(|(index, _)| index),
+            criticality: walk.criticality,
+            cost: walk.cost(),
+            wait,
+            began: now.moment,
+            caller: walk.caller_key,
+            mets,
+            shadow_refusals,
+            is_over: false,
+        })
+    }
+
+    #[cold]
+    fn refuse_ambiguous(&self, walk: &Walk<'_>, ambiguous: Ambiguous<'_>) -> Decision {
+        let refusal = Refusal { reason: Reason::AmbiguousKey, retry: Retry::Never };
+        let cause = Cause::BadKey { header: ambiguous.header.into() };
+        self.refuse(walk, ambiguous.rule, refusal, cause, Mets::new())
+    }
+
+    fn refuse(&self, walk: &Walk<'_>, rule: u16, refusal: Refusal, cause: Cause, mets: Mets) -> Decision {
+        let ruled = walk.ruled(rule);
+        count(&ruled.counts.refused);
+        Decision::Refuse(Refused {
+            id: self.books.next_id(),
+            refusal,
+            cause,
+            rule: Arc::clone(&ruled.rule),
+            criticality: walk.criticality,
+            cost: walk.cost(),
+            plan: Arc::clone(&walk.current.plan),
+            route: walk.route.map_or(0, |(index, _)| index),
+            position: rule,
+            caller: walk.caller_key,
+            mets,
+        })
+    }
+
+    /// The policy it decides with.
+    #[must_use]
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.current.read().plan.policy)
+    }
+
+    /// The policy's number: one, and one more with every policy taken.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.current.read().version
+    }
+}
+
+fn current(version: u64, plan: Plan, limits: Limits) -> Current {
+    let modes = plan.policy.rules.iter().map(|rule| Switch { written: rule.mode, switched: None }).collect();
+    let overrides = HashMap::default();
+    Current { version, plan: Arc::new(plan), limits: Arc::new(limits), modes, overrides }
+}

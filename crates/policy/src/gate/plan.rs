@@ -1,0 +1,411 @@
+//! A policy made ready to decide with.
+//!
+//! Two halves, because they live differently long. The [`Plan`] says which rules a route meets and where their
+//! counters are kept; every admitted request holds on to the plan it was decided under, for hours if it streams.
+//! The [`Limits`] are what is decided with, and nobody holds them longer than a decision takes.
+//!
+//! Counters are found again by name when a policy replaces another ([`StoreName`]): the rule, what it is keyed by,
+//! the family of its algorithm, its `max_keys`, and its role. A rule for which all of these stay the same goes on
+//! with what was consumed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use tidegate_core::keyed::{InFlightTable, Key, MaxKeys};
+use tidegate_core::{Criticality, Invalid};
+
+use super::Now;
+use super::books::{Books, RuleCounts};
+use super::keys::{Keying, Keys, written};
+use super::store::{Counter, Store, family, store_for};
+use crate::policy::{KeySpec, Limit, Policy, Rule};
+
+/// The most checks one request can meet: rules, and shadow values beside them.
+pub(crate) const MOST_CHECKS: usize = crate::policy::MOST_RULES_A_ROUTE;
+/// The most limits that one rule has for plans, its default included. While a policy replaces another, a table knows
+/// the limits of both, and it can know 16.
+const MOST_PLANS: usize = 8;
+/// The most sources of one key.
+pub(crate) const MOST_PARTS: usize = 8;
+/// Keys in the table of a caller's own limit, where the rule's key is more than the caller.
+const KEYS_OF_ONE_CALLER: usize = 1024;
+/// The most callers' own limits; each has a table of its own, of about three thousand bytes.
+const MOST_OVERRIDES: usize = 16_384;
+
+/// Which rules requests meet, and where their counters are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) policy: Arc<Policy>,
+    /// The checks of each route, in the order of the policy's routes.
+    pub(crate) routes: Vec<Vec<Check>>,
+    pub(crate) rules: Vec<Ruled>,
+    pub(crate) stores: Vec<Arc<Kept>>,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) books: Arc<Books>,
+}
+
+/// One question a route's requests are asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Check {
+    pub(crate) rule: u16,
+    /// Whether it is the rule's shadow value.
+    pub(crate) is_shadow_value: bool,
+}
+
+/// A rule and what belongs to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ruled {
+    pub(crate) rule: Arc<Rule>,
+    pub(crate) keying: Keying,
+    pub(crate) tells_callers: bool,
+    pub(crate) counts: Arc<RuleCounts>,
+}
+
+/// Counters with their name.
+pub(crate) struct Kept {
+    pub(crate) name: StoreName,
+    pub(crate) counters: Counters,
+}
+
+pub(crate) enum Counters {
+    Rate(Arc<dyn Store>),
+    Places(InFlightTable),
+}
+
+/// By what counters are found again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StoreName {
+    pub(crate) rule: String,
+    role: Role,
+    key: KeySpec,
+    family: &'static str,
+    max_keys: usize,
+}
+
+/// What the counters of a rule are for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// Callers with nothing of their own, and those on a plan.
+    Main,
+    /// The requests of one criticality.
+    Criticality(Criticality),
+    /// The shadow value.
+    Shadow,
+    /// One caller.
+    Override(String),
+}
+
+/// What is decided with.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) rules: Vec<RuleLimits>,
+    pub(crate) callers: HashMap<Key, Known, ByKey>,
+}
+
+/// What a rule allows whom.
+#[derive(Debug)]
+pub(crate) struct RuleLimits {
+    pub(crate) default: Chosen,
+    /// By the plan's number.
+    plans: Vec<Option<Chosen>>,
+    per_criticality: [Option<Chosen>; 4],
+    pub(crate) shadow: Option<Chosen>,
+}
+
+/// What the callers table says of one caller.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) identity: String,
+    plan: Option<u16>,
+    overrides: Vec<(u16, Chosen)>,
+}
+
+/// A limit and its counters.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    /// Which of the plan's stores it counts in.
+    pub(crate) store: u32,
+    pub(crate) measure: Measure,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Measure {
+    Rate(Arc<dyn Counter>),
+    Places(u32),
+}
+
+/// Which of a rule's limits was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Default,
+    Plan(u16),
+    Criticality(Criticality),
+    Override,
+}
+
+/// Keys are hashes already.
+pub(crate) type ByKey = std::hash::BuildHasherDefault<Already>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Already(u64);
+
+impl std::hash::Hasher for Already {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Kept").field(&self.name).finish()
+    }
+}
+
+impl Kept {
+    pub(crate) fn rate(&self) -> Option<&Arc<dyn Store>> {
+        match &self.counters {
+            Counters::Rate(store) => Some(store),
+            Counters::Places(_) => None,
+        }
+    }
+
+    pub(crate) fn places(&self) -> Option<&InFlightTable> {
+        match &self.counters {
+            Counters::Rate(_) => None,
+            Counters::Places(table) => Some(table),
+        }
+    }
+
+    pub(crate) fn is_main(&self) -> bool {
+        self.name.role == Role::Main
+    }
+}
+
+impl RuleLimits {
+    /// The limit for a request: the caller's own, else that of its criticality, else that of its plan.
+    #[inline]
+    pub(crate) fn choose<'a>(
+        &'a self,
+        rule: u16,
+        criticality: Criticality,
+        known: Option<&'a Known>,
+    ) -> (&'a Chosen, Choice) {
+        let own = known.and_then(|known| known.overrides.iter().find(|(of, _)| *of == rule));
+        if let Some((_, chosen)) = own {
+            return (chosen, Choice::Override);
+        }
+        if let Some(chosen) = &self.per_criticality[criticality.index()] {
+            return (chosen, Choice::Criticality(criticality));
+        }
+        let plan = known.and_then(|known| known.plan);
+        match plan.and_then(|plan| Some((self.plans.get(usize::from(plan))?.as_ref()?, plan))) {
+            Some((chosen, plan)) => (chosen, Choice::Plan(plan)),
+            None => (&self.default, Choice::Default),
+        }
+    }
+}
+
+/// The names of all plans that a policy's rules have, in order; a plan's number is its position.
+pub(crate) fn plan_names(policy: &Policy) -> Vec<&str> {
+    let mut names: Vec<&str> =
+        policy.rules.iter().flat_map(|rule| rule.plans.keys().map(String::as_str)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Builds plans, reusing the counters of the one before.
+pub(crate) struct Builder {
+    seed: u64,
+    now: Now,
+    keys: Arc<Keys>,
+    known: HashMap<StoreName, Arc<Kept>>,
+    stores: Vec<Arc<Kept>>,
+    placed: HashMap<StoreName, u32>,
+}
+
+impl Builder {
+    pub(crate) fn new(seed: u64, keys: Arc<Keys>, before: &[Arc<Kept>], now: Now) -> Self {
+        let known = before.iter().map(|kept| (kept.name.clone(), Arc::clone(kept))).collect();
+        Self { seed, now, keys, known, stores: Vec::new(), placed: HashMap::new() }
+    }
+
+    /// Goes on from a plan that stays, to add to it.
+    pub(crate) fn resume(seed: u64, plan: &Plan, now: Now) -> Self {
+        let mut builder = Self::new(seed, Arc::clone(&plan.keys), &plan.stores, now);
+        builder.stores.clone_from(&plan.stores);
+        for (index, kept) in (0..).zip(&plan.stores) {
+            builder.placed.insert(kept.name.clone(), index);
+        }
+        builder
+    }
+
+    pub(crate) fn into_stores(self) -> Vec<Arc<Kept>> {
+        self.stores
+    }
+
+    /// # Errors
+    /// With what does not fit, when a bound is exceeded.
+    pub(crate) fn build(mut self, policy: Policy, books: &Arc<Books>) -> Result<(Plan, Limits), Invalid> {
+        let policy = Arc::new(policy);
+        let names = plan_names(&policy);
+        let numbers: BTreeMap<&str, u16> = names.iter().copied().zip(0..).collect();
+        let mut limits = Limits::default();
+        let mut rules = Vec::with_capacity(policy.rules.len());
+        for rule in &policy.rules {
+            limits.rules.push(self.rule_limits(rule, &names)?);
+            let keying = Keying::new(&rule.key);
+            let tells_callers = keying.tells_callers(&policy.caller);
+            rules.push(Ruled {
+                rule: Arc::clone(rule),
+                keying,
+                tells_callers,
+                counts: books.counts(&rule.name),
+            });
+        }
+        self.known_callers(&policy, &numbers, &mut limits)?;
+        let routes = policy.routes.iter().map(|route| checks(&policy, &route.name, &route.rules));
+        let routes = routes.collect::<Result<_, _>>()?;
+        let (keys, books) = (self.keys, Arc::clone(books));
+        Ok((Plan { policy, routes, rules, stores: self.stores, keys, books }, limits))
+    }
+
+    fn rule_limits(&mut self, rule: &Rule, names: &[&str]) -> Result<RuleLimits, Invalid> {
+        if rule.plans.len() >= MOST_PLANS {
+            let plans = format!("{} of rule `{}`", rule.plans.len(), rule.name);
+            return Err(Invalid::new("plans", plans, "at most 7 a rule"));
+        }
+        if rule.key.0.len() > MOST_PARTS {
+            return Err(Invalid::new("key", format!("{:?}", rule.key), "of at most 8 sources"));
+        }
+        let default = self.chosen(rule, Role::Main, "default", &rule.limit)?;
+        let mut plans = Vec::new();
+        for name in names {
+            let limit = rule.plans.get(*name);
+            plans.push(limit.map(|limit| self.chosen(rule, Role::Main, name, limit)).transpose()?);
+        }
+        let mut per_criticality = [const { None }; 4];
+        for (criticality, limit) in &rule.per_criticality {
+            let role = Role::Criticality(*criticality);
+            per_criticality[criticality.index()] =
+                Some(self.chosen(rule, role, criticality.as_str(), limit)?);
+        }
+        let shadow = rule.shadow.as_ref().map(|limit| self.chosen(rule, Role::Shadow, "shadow", limit));
+        Ok(RuleLimits { default, plans, per_criticality, shadow: shadow.transpose()? })
+    }
+
+    fn known_callers(
+        &mut self,
+        policy: &Policy,
+        numbers: &BTreeMap<&str, u16>,
+        limits: &mut Limits,
+    ) -> Result<(), Invalid> {
+        let wanted: usize = policy.callers.values().map(|caller| caller.overrides.len()).sum();
+        if wanted > MOST_OVERRIDES {
+            return Err(Invalid::new("overrides", wanted, "at most 16384 in all"));
+        }
+        for (identity, caller) in &policy.callers {
+            let plan = caller.plan.as_deref().and_then(|plan| numbers.get(plan).copied());
+            let mut overrides = Vec::with_capacity(caller.overrides.len());
+            for (index, rule) in (0..).zip(&policy.rules) {
+                if let Some(limit) = caller.overrides.get(&rule.name) {
+                    overrides.push((index, self.own(rule, identity, limit)?));
+                }
+            }
+            let key = self.keys.of(&written(identity));
+            limits.callers.insert(key, Known { identity: identity.clone(), plan, overrides });
+        }
+        Ok(())
+    }
+
+    /// A caller's own limit by a rule: of a rate with counters of its own, of places in flight with the rule's.
+    pub(crate) fn own(&mut self, rule: &Rule, identity: &str, limit: &Limit) -> Result<Chosen, Invalid> {
+        match limit {
+            Limit::Rate(_) => self.chosen(rule, Role::Override(identity.to_owned()), identity, limit),
+            Limit::Concurrency(_) => self.chosen(rule, Role::Main, identity, limit),
+        }
+    }
+
+    fn chosen(&mut self, rule: &Rule, role: Role, label: &str, limit: &Limit) -> Result<Chosen, Invalid> {
+        let is_same_kind = matches!(
+            (limit, &rule.limit),
+            (Limit::Rate(_), Limit::Rate(_)) | (Limit::Concurrency(_), Limit::Concurrency(_))
+        );
+        if !is_same_kind {
+            let value = format!("of another kind than rule `{}` itself", rule.name);
+            return Err(Invalid::new("a limit", value, "a quota where the rule has one, else a limit"));
+        }
+        let store = self.store(rule, role, limit)?;
+        let measure = match (limit, &self.stores[store as usize].counters) {
+            (Limit::Rate(rate), Counters::Rate(store)) => Measure::Rate(store.enrol(label, rate, self.now)?),
+            (Limit::Rate(_), Counters::Places(_)) => Measure::Places(0),
+            (Limit::Concurrency(limit), _) => Measure::Places(*limit),
+        };
+        Ok(Chosen { store, measure })
+    }
+
+    /// The counters with this name: those of this plan, those of the plan before, or new ones.
+    fn store(&mut self, rule: &Rule, role: Role, limit: &Limit) -> Result<u32, Invalid> {
+        let is_whole_key = matches!(Keying::new(&rule.key), Keying::Global);
+        let is_caller_key = rule.key.0.len() <= 1;
+        let keys = match role {
+            _ if is_whole_key => MaxKeys::new(1)?,
+            Role::Override(_) if is_caller_key => MaxKeys::new(1)?,
+            Role::Override(_) => MaxKeys::new(KEYS_OF_ONE_CALLER)?,
+            Role::Main | Role::Criticality(_) | Role::Shadow => rule.max_keys,
+        };
+        let family = match limit {
+            Limit::Rate(rate) => family(&rate.shape),
+            Limit::Concurrency(_) => "concurrency",
+        };
+        let name =
+            StoreName { rule: rule.name.clone(), role, key: rule.key.clone(), family, max_keys: keys.get() };
+        if let Some(index) = self.placed.get(&name) {
+            return Ok(*index);
+        }
+        let kept = self.known.get(&name).map_or_else(
+            || {
+                let counters = match limit {
+                    Limit::Rate(rate) => Counters::Rate(store_for(&rate.shape, keys, self.seed)),
+                    Limit::Concurrency(_) => Counters::Places(InFlightTable::new(keys, self.seed)),
+                };
+                Arc::new(Kept { name: name.clone(), counters })
+            },
+            Arc::clone,
+        );
+        let index = u32::try_from(self.stores.len()).unwrap_or(u32::MAX);
+        self.stores.push(kept);
+        self.placed.insert(name, index);
+        Ok(index)
+    }
+}
+
+fn checks(policy: &Policy, route: &str, rules: &[usize]) -> Result<Vec<Check>, Invalid> {
+    let mut checks = Vec::new();
+    for index in rules {
+        let place = u16::try_from(*index).ok().filter(|_| *index < policy.rules.len());
+        let Some(rule) = place else {
+            return Err(Invalid::new("rule of a route", index, "one of the policy's rules"));
+        };
+        checks.push(Check { rule, is_shadow_value: false });
+        if policy.rules[*index].shadow.is_some() {
+            checks.push(Check { rule, is_shadow_value: true });
+        }
+    }
+    if checks.len() > MOST_CHECKS {
+        let found = format!("{} on route `{route}`", checks.len());
+        return Err(Invalid::new("rules and shadow values", found, "at most 16 a route"));
+    }
+    Ok(checks)
+}

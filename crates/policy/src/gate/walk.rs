@@ -1,0 +1,222 @@
+//! What a request is asked: its route, its criticality, its rules with their keys, limits and costs.
+//!
+//! [`decide`](super::Gate::decide) and [`explain`](super::Gate::explain) take the same walk, so that what is
+//! explained is what would be done.
+
+use tidegate_core::keyed::Key;
+use tidegate_core::{Cost, Criticality, Moment};
+
+use super::current::Current;
+use super::keys::{self, Found, Keying, NoPart, Part};
+use super::plan::{Check, Choice, Chosen, Known, MOST_CHECKS, MOST_PARTS, Plan, Ruled};
+use crate::attributes::Attributes;
+use crate::policy::{Matcher, Mode, Policy, Route};
+
+/// One check with everything it needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    /// Its place among the route's checks.
+    pub(crate) check: u8,
+    pub(crate) rule: u16,
+    /// Whether it may refuse.
+    pub(crate) is_enforced: bool,
+    pub(crate) key: Key,
+    pub(crate) is_missing: bool,
+    pub(crate) cost: Cost,
+    pub(crate) chosen: &'a Chosen,
+    pub(crate) choice: Choice,
+}
+
+/// Up to sixteen of them, without memory from the heap.
+#[derive(Debug)]
+pub(crate) struct Asks<'a> {
+    asks: [Option<Ask<'a>>; MOST_CHECKS],
+    count: usize,
+}
+
+impl<'a> Asks<'a> {
+    const fn new() -> Self {
+        Self { asks: [None; MOST_CHECKS], count: 0 }
+    }
+
+    fn push(&mut self, ask: Ask<'a>) {
+        if let Some(place) = self.asks.get_mut(self.count) {
+            *place = Some(ask);
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Ask<'a>> {
+        self.asks[..self.count].iter().flatten()
+    }
+
+    pub(crate) fn enforced(&self) -> impl DoubleEndedIterator<Item = &Ask<'a>> {
+        self.iter().filter(|ask| ask.is_enforced)
+    }
+
+    pub(crate) fn shadows(&self) -> impl Iterator<Item = &Ask<'a>> {
+        self.iter().filter(|ask| !ask.is_enforced)
+    }
+}
+
+/// Where a criticality came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// The policy's assignment at this position.
+    Assigned(usize),
+    /// A trusted peer.
+    Said,
+    /// The policy's default.
+    Default,
+}
+
+/// A request on its way through the plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) current: &'a Current,
+    pub(crate) attributes: &'a Attributes<'a>,
+    pub(crate) now: Moment,
+    /// The first route that matches, and its position.
+    pub(crate) route: Option<(u16, &'a Route)>,
+    pub(crate) criticality: Criticality,
+    pub(crate) given: Given,
+    pub(crate) caller: Found<'a>,
+    pub(crate) caller_key: Option<Key>,
+    pub(crate) known: Option<&'a Known>,
+}
+
+/// A header field with several lines that would have been part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ambiguous<'a> {
+    pub(crate) rule: u16,
+    pub(crate) check: u8,
+    pub(crate) header: &'a str,
+}
+
+impl<'a> Walk<'a> {
+    #[inline]
+    pub(crate) fn new(current: &'a Current, attributes: &'a Attributes<'a>, now: Moment) -> Self {
+        let policy = &current.plan.policy;
+        let mut routes = (0..).zip(&policy.routes);
+        let route = routes.find(|(_, route)| matches(&route.matcher, attributes));
+        let (criticality, given) = criticality(policy, attributes);
+        let (caller, caller_key, known) = match route {
+            Some((_, route)) if !route.is_exempt && !route.rules.is_empty() => {
+                let caller = keys::caller(&policy.caller, attributes);
+                let key = caller.ok().map(|part| current.plan.keys.of(&part));
+                (caller, key, key.and_then(|key| current.known(key)))
+            }
+            _ => (Err(NoPart::Missing), None, None),
+        };
+        Self { current, attributes, now, route, criticality, given, caller, caller_key, known }
+    }
+
+    pub(crate) fn plan(&self) -> &'a Plan {
+        &self.current.plan
+    }
+
+    /// The checks of its route: none for an exempt one.
+    pub(crate) fn checks(&self) -> &'a [Check] {
+        match self.route {
+            Some((index, route)) if !route.is_exempt => &self.plan().routes[usize::from(index)],
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn ruled(&self, rule: u16) -> &'a Ruled {
+        &self.plan().rules[usize::from(rule)]
+    }
+
+    /// What the route's requests cost.
+    pub(crate) fn cost(&self) -> Cost {
+        self.route.map_or(Cost::ONE, |(_, route)| route.cost.of(self.attributes.method))
+    }
+
+    /// Everything to ask. A key that could be read in two ways ends the walk if its rule is enforced.
+    #[inline]
+    pub(crate) fn asks(&self) -> Result<Asks<'a>, Ambiguous<'a>> {
+        let mut asks = Asks::new();
+        let route_cost = self.cost();
+        for (check, Check { rule, is_shadow_value }) in (0..).zip(self.checks().iter().copied()) {
+            let mode = self.current.mode(rule, self.now);
+            if mode == Mode::Disabled {
+                continue;
+            }
+            let is_enforced = mode == Mode::Enforce && !is_shadow_value;
+            let ruled = self.ruled(rule);
+            let (key, is_missing) = match self.key(ruled) {
+                Ok(key) => (key, false),
+                Err(NoPart::Missing) => (self.plan().keys.missing, true),
+                Err(NoPart::Repeated(header)) if is_enforced => {
+                    return Err(Ambiguous { rule, check, header });
+                }
+                Err(NoPart::Repeated(_)) => continue,
+            };
+            let Some((chosen, choice)) = self.choose(rule, ruled, is_shadow_value, is_missing) else {
+                continue;
+            };
+            let cost = ruled.rule.cost.as_ref().map_or(route_cost, |cost| cost.estimate);
+            asks.push(Ask { check, rule, is_enforced, key, is_missing, cost, chosen, choice });
+        }
+        Ok(asks)
+    }
+
+    #[inline]
+    fn choose(
+        &self,
+        rule: u16,
+        ruled: &Ruled,
+        is_shadow_value: bool,
+        is_missing: bool,
+    ) -> Option<(&'a Chosen, Choice)> {
+        let limits = self.current.limits.rules.get(usize::from(rule))?;
+        if is_shadow_value {
+            return limits.shadow.as_ref().map(|chosen| (chosen, Choice::Default));
+        }
+        let is_caller = ruled.tells_callers && !is_missing;
+        if let Some(key) = self.caller_key.filter(|_| is_caller)
+            && let Some(own) = self.current.overridden(key, rule, self.now)
+        {
+            return Some((own, Choice::Override));
+        }
+        Some(limits.choose(rule, self.criticality, self.known.filter(|_| is_caller)))
+    }
+
+    #[inline]
+    fn key(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
+        match &ruled.keying {
+            Keying::Global => Ok(self.plan().keys.everybody),
+            Keying::Caller => self.caller.map(|_| self.caller_key.unwrap_or(self.plan().keys.missing)),
+            Keying::Parts(_) => self.composite(ruled),
+        }
+    }
+
+    fn composite(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
+        let (mut parts, mut count) = ([Part::Everybody; MOST_PARTS], 0);
+        for part in self.parts(ruled) {
+            parts[count] = part?;
+            count += 1;
+        }
+        Ok(self.plan().keys.all(&parts[..count]))
+    }
+
+    /// What a rule's key is made of here.
+    pub(crate) fn parts(&self, ruled: &'a Ruled) -> impl Iterator<Item = Found<'a>> {
+        let route = self.route.map_or("", |(_, route)| route.name.as_str());
+        let (attributes, caller) = (self.attributes, self.caller);
+        let sources = ruled.rule.key.0.iter().take(MOST_PARTS);
+        sources.map(move |source| keys::part(source, attributes, caller, route))
+    }
+}
+
+fn matches(matcher: &Matcher, attributes: &Attributes<'_>) -> bool {
+    matcher.matches(attributes)
+}
+
+fn criticality(policy: &Policy, attributes: &Attributes<'_>) -> (Criticality, Given) {
+    let mut assignments = policy.criticality.iter().enumerate();
+    if let Some((index, (_, assigned))) = assignments.find(|(_, (matcher, _))| matches(matcher, attributes)) {
+        return (*assigned, Given::Assigned(index));
+    }
+    attributes.criticality.map_or((policy.default_criticality, Given::Default), |said| (said, Given::Said))
+}
