@@ -1,0 +1,168 @@
+//! The gate around a service.
+//!
+//! ```text
+//! request ──identify──> gate.decide ──refused──> respond: the service is never called
+//!                            │
+//!                         admitted ──wait, if a rule shapes──> service ──> response, permit on its body
+//! ```
+//!
+//! Readiness is the inner service's word alone. `Pending` can mean "full", "connecting" or "the scheduler
+//! wanted a pause"; reading overload into it refuses requests for nothing, so the gate decides in `call`,
+//! where there is a request to decide about. A refused request leaves the service ready for the next one.
+
+mod future;
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::{fmt, mem};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tidegate_policy::{Decision, Gate};
+use tower_layer::Layer;
+use tower_service::Service;
+
+pub use future::ResponseFuture;
+
+use crate::body::{CountedBody, GuardedBody};
+use crate::clock::{Clock, SystemClock};
+use crate::guard::Guard;
+use crate::identify::{HttpIdentify, Identify};
+use crate::respond::{Respond, Speech};
+
+/// Puts a gate around services. All services it makes, and their clones, share the gate.
+pub struct GateLayer<I = HttpIdentify> {
+    shared: Arc<Shared<I>>,
+}
+
+/// What all clones share, behind one reference count.
+struct Shared<I> {
+    gate: Arc<Gate>,
+    identify: I,
+    clock: Arc<dyn Clock>,
+    respond: Arc<Respond>,
+}
+
+impl GateLayer {
+    /// The gate with the usual ways: HTTP requests, the system's clock, fields on every answer.
+    #[must_use]
+    pub fn new(gate: Arc<Gate>) -> Self {
+        let identify = HttpIdentify::for_policy(&gate.policy());
+        let clock = Arc::new(SystemClock::new());
+        Self { shared: Arc::new(Shared { gate, identify, clock, respond: Arc::default() }) }
+    }
+}
+
+impl<I> GateLayer<I> {
+    /// The same gate with another way to identify requests.
+    #[must_use]
+    pub fn identify<J>(self, identify: J) -> GateLayer<J> {
+        let Shared { gate, clock, respond, .. } = &*self.shared;
+        let (gate, clock, respond) = (Arc::clone(gate), Arc::clone(clock), Arc::clone(respond));
+        GateLayer { shared: Arc::new(Shared { gate, identify, clock, respond }) }
+    }
+}
+
+impl<I: Clone> GateLayer<I> {
+    /// The same gate with another clock.
+    #[must_use]
+    pub fn clock(self, clock: impl Clock + 'static) -> Self {
+        self.with(|shared| Shared { clock: Arc::new(clock), ..shared })
+    }
+
+    /// The same gate with other ways to answer.
+    #[must_use]
+    pub fn respond(self, respond: Respond) -> Self {
+        self.with(|shared| Shared { respond: Arc::new(respond), ..shared })
+    }
+
+    fn with(self, change: impl FnOnce(Shared<I>) -> Shared<I>) -> Self {
+        let shared = Arc::try_unwrap(self.shared).unwrap_or_else(|shared| Shared {
+            gate: Arc::clone(&shared.gate),
+            identify: shared.identify.clone(),
+            clock: Arc::clone(&shared.clock),
+            respond: Arc::clone(&shared.respond),
+        });
+        Self { shared: Arc::new(change(shared)) }
+    }
+}
+
+impl<S, I> Layer<S> for GateLayer<I> {
+    type Service = GateService<S, I>;
+
+    fn layer(&self, inner: S) -> GateService<S, I> {
+        GateService { inner, shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<I> Clone for GateLayer<I> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<I> fmt::Debug for GateLayer<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateLayer").finish_non_exhaustive()
+    }
+}
+
+/// A service behind a gate.
+pub struct GateService<S, I = HttpIdentify> {
+    inner: S,
+    shared: Arc<Shared<I>>,
+}
+
+impl<S, I, B, R> Service<Request<B>> for GateService<S, I>
+where
+    S: Service<Request<CountedBody<B>>, Response = Response<R>> + Clone,
+    I: Identify<Request<B>>,
+    R: Body,
+    R::Data: From<Bytes>,
+{
+    type Response = Response<GuardedBody<R>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S, Request<CountedBody<B>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let Shared { gate, identify, clock, respond } = &*self.shared;
+        let speech = Speech::of(request.headers());
+        let now = clock.now();
+        let admitted = match identify.identify(&request, |attributes| gate.decide(now, attributes)) {
+            Ok(Decision::Admit(admitted)) => admitted,
+            Ok(Decision::Refuse(refused)) => {
+                return ResponseFuture::refused(respond.refused(now, &refused, speech));
+            }
+            Err(unclear) => return ResponseFuture::refused(respond.unclear(unclear, speech)),
+        };
+        let wait = admitted.wait();
+        let guard = Guard::new(admitted, Arc::clone(clock));
+        let method = request.method().clone();
+        let request = request.map(|body| CountedBody::new(body, guard.received()));
+        let ending = future::Ending { guard, method, respond: Arc::clone(respond) };
+        if wait.is_zero() {
+            return ResponseFuture::calling(self.inner.call(request), ending);
+        }
+        // The service that said it is ready must be the one that is called; a clone of it has said nothing.
+        let clone = self.inner.clone();
+        let ready = mem::replace(&mut self.inner, clone);
+        ResponseFuture::waiting(wait, ready, request, ending)
+    }
+}
+
+impl<S: Clone, I> Clone for GateService<S, I> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: fmt::Debug, I> fmt::Debug for GateService<S, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateService").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,251 @@
+//! What the gate is told of a request.
+//!
+//! An [`Identify`] turns a request into [`Attributes`], borrowed from it. [`HttpIdentify`] does so for HTTP:
+//!
+//! | attribute   | comes from |
+//! |-------------|------------|
+//! | method      | the request line |
+//! | path        | the request's target, with all spellings of one path made the same |
+//! | host        | the target, else the `Host` field; without the port |
+//! | headers     | the header fields |
+//! | client      | the [`Peer`] among the request's extensions, which the server put there |
+//! | criticality | `x-criticality`, else `baggage`; from a trusted peer only, for everybody would be critical |
+
+mod path;
+
+use std::net::IpAddr;
+use std::str;
+
+use http::{HeaderMap, Request, header};
+use tidegate_core::Criticality;
+use tidegate_policy::policy::CriticalitySource;
+use tidegate_policy::{Attributes, Headers, Policy};
+
+/// Finds out what the gate is told of a request.
+pub trait Identify<R> {
+    /// Asks `question` with the facts about `request`. They are lent, so that a usual request is identified
+    /// without copying anything.
+    ///
+    /// # Errors
+    /// When the request can be read in two ways, and a rule could be walked around.
+    fn identify<T>(&self, request: &R, question: impl FnOnce(&Attributes<'_>) -> T) -> Result<T, Unclear>;
+}
+
+/// A request that can be read in two ways. It is answered with 400.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unclear {
+    /// What is unclear, as a sentence for the caller.
+    pub what: &'static str,
+}
+
+/// Who sent the request: put among a request's extensions by whoever accepted the connection.
+///
+/// ```
+/// use tidegate_tower::identify::Peer;
+///
+/// let mut request = http::Request::new(());
+/// request.extensions_mut().insert(Peer::new([192, 0, 2, 1].into()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    address: IpAddr,
+    is_trusted: bool,
+}
+
+impl Peer {
+    /// A stranger at this address.
+    #[must_use]
+    pub const fn new(address: IpAddr) -> Self {
+        Self { address, is_trusted: false }
+    }
+
+    /// The same peer, believed in what it says about a request: one of our own proxies.
+    #[must_use]
+    pub const fn trusted(self) -> Self {
+        Self { is_trusted: true, ..self }
+    }
+}
+
+/// Identifies HTTP requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpIdentify {
+    criticality_from: Vec<CriticalitySource>,
+    unclear_paths: UnclearPaths,
+}
+
+/// What to do with a path that services read in different ways: an escaped slash, backslash or NUL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnclearPaths {
+    /// Answer 400: what a rule cannot match safely does not pass.
+    #[default]
+    Refuse,
+    /// Match it with the escape as it is, and let it pass.
+    Keep,
+}
+
+impl HttpIdentify {
+    /// Reads what `policy` wants to know. Unclear paths are refused where it looks at paths at all.
+    #[must_use]
+    pub fn for_policy(policy: &Policy) -> Self {
+        let unclear_paths = if looks_at_paths(policy) { UnclearPaths::Refuse } else { UnclearPaths::Keep };
+        Self { criticality_from: policy.criticality_from.clone(), unclear_paths }
+    }
+
+    /// The same, with another answer to unclear paths.
+    #[must_use]
+    pub fn unclear_paths(self, unclear_paths: UnclearPaths) -> Self {
+        Self { unclear_paths, ..self }
+    }
+
+    fn criticality(&self, headers: &HeaderMap) -> Option<Criticality> {
+        self.criticality_from.iter().find_map(|source| match source {
+            CriticalitySource::Header(name) => headers.get(name)?.to_str().ok()?.trim().parse().ok(),
+            CriticalitySource::Baggage(member) => in_baggage(headers, member),
+        })
+    }
+}
+
+impl<B> Identify<Request<B>> for HttpIdentify {
+    fn identify<T>(
+        &self,
+        request: &Request<B>,
+        question: impl FnOnce(&Attributes<'_>) -> T,
+    ) -> Result<T, Unclear> {
+        let normal = path::normal(request.uri().path());
+        if normal.is_unclear && self.unclear_paths == UnclearPaths::Refuse {
+            return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
+        }
+        let peer = request.extensions().get::<Peer>();
+        let is_trusted = peer.is_some_and(|peer| peer.is_trusted);
+        Ok(question(&Attributes {
+            method: request.method().as_str(),
+            path: &normal.path,
+            host: host(request),
+            headers: &Fields(request.headers()),
+            client: peer.map(|peer| peer.address),
+            criticality: if is_trusted { self.criticality(request.headers()) } else { None },
+        }))
+    }
+}
+
+/// Header fields of HTTP as a policy reads them.
+#[derive(Debug)]
+struct Fields<'a>(&'a HeaderMap);
+
+impl Headers for Fields<'_> {
+    fn first(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name).map(http::HeaderValue::as_bytes)
+    }
+
+    fn is_repeated(&self, name: &str) -> bool {
+        self.0.get_all(name).iter().nth(1).is_some()
+    }
+}
+
+/// The target's own host wins over the field: so says RFC 9112, and so do servers.
+fn host<B>(request: &Request<B>) -> &str {
+    if let Some(host) = request.uri().host() {
+        return host;
+    }
+    let field = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    without_port(field.unwrap_or_default())
+}
+
+/// `[::1]:80` has colons that are no port's.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => host,
+        _ => authority,
+    }
+}
+
+/// A member of the `baggage` field: `criticality=sheddable;property, other=1`.
+fn in_baggage(headers: &HeaderMap, member: &str) -> Option<Criticality> {
+    let lines = headers.get_all("baggage").iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).find_map(|entry| {
+        let entry = entry.split(';').next()?;
+        let (name, value) = entry.split_once('=')?;
+        if name.trim() == member { value.trim().parse().ok() } else { None }
+    })
+}
+
+fn looks_at_paths(policy: &Policy) -> bool {
+    use tidegate_policy::policy::KeySource;
+    let matchers = policy.routes.iter().map(|route| &route.matcher);
+    let assigned = policy.criticality.iter().map(|(matcher, _)| matcher);
+    // `/**` stands for every path, however it is written.
+    matchers.chain(assigned).any(|matcher| matcher.path.as_ref().is_some_and(|path| path.written() != "/**"))
+        || policy.rules.iter().any(|rule| rule.key.0.contains(&KeySource::Path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identify() -> HttpIdentify {
+        HttpIdentify {
+            criticality_from: vec![
+                CriticalitySource::Header("x-criticality".to_owned()),
+                CriticalitySource::Baggage("criticality".to_owned()),
+            ],
+            unclear_paths: UnclearPaths::Refuse,
+        }
+    }
+
+    fn criticality(request: &Request<()>) -> Option<Criticality> {
+        identify().identify(request, |attributes| attributes.criticality).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_told_as_in_the_table() {
+        let request = Request::post("/v1//orders?x=1").header("host", "API.example:8080").header("a", "1");
+        let mut request = request.header("a", "2").body(()).unwrap();
+        request.extensions_mut().insert(Peer::new([192, 0, 2, 1].into()));
+        let answer = identify().identify(&request, |attributes| {
+            assert_eq!((attributes.method, attributes.path), ("POST", "/v1/orders"));
+            assert_eq!(attributes.host, "API.example");
+            assert_eq!(attributes.client, Some([192, 0, 2, 1].into()));
+            assert_eq!(attributes.headers.first("a"), Some(&b"1"[..]));
+            assert!(attributes.headers.is_repeated("a") && !attributes.headers.is_repeated("host"));
+            7
+        });
+        assert_eq!(answer, Ok(7));
+    }
+
+    #[test]
+    fn the_targets_host_wins_and_no_host_is_empty() {
+        let of = |request: Request<()>| host(&request).to_owned();
+        assert_eq!(of(Request::get("http://a:1/").header("host", "b").body(()).unwrap()), "a");
+        assert_eq!(of(Request::get("/").body(()).unwrap()), "");
+        assert_eq!(of(Request::get("/").header("host", "[::1]:80").body(()).unwrap()), "[::1]");
+        assert_eq!(of(Request::get("/").header("host", "[::1]").body(()).unwrap()), "[::1]");
+    }
+
+    #[test]
+    fn criticality_is_believed_from_trusted_peers_only() {
+        let mut request = Request::get("/").header("x-criticality", "sheddable").body(()).unwrap();
+        assert_eq!(criticality(&request), None);
+        let stranger = Peer::new([192, 0, 2, 1].into());
+        request.extensions_mut().insert(stranger);
+        assert_eq!(criticality(&request), None);
+        request.extensions_mut().insert(stranger.trusted());
+        assert_eq!(criticality(&request), Some(Criticality::Sheddable));
+    }
+
+    #[test]
+    fn baggage_is_searched_over_all_its_lines() {
+        let request = Request::get("/").header("baggage", "other=1, x").header("x-criticality", "odd");
+        let request = request.header("baggage", "a=b;c=d , criticality = critical_plus;p=1");
+        let mut request = request.body(()).unwrap();
+        request.extensions_mut().insert(Peer::new([192, 0, 2, 1].into()).trusted());
+        assert_eq!(criticality(&request), Some(Criticality::CriticalPlus));
+    }
+
+    #[test]
+    fn an_unclear_path_is_refused_unless_it_is_kept() {
+        let request = Request::get("/v1/a%2Fb").body(()).unwrap();
+        assert!(identify().identify(&request, |_| ()).is_err());
+        let kept = identify().unclear_paths(UnclearPaths::Keep);
+        assert_eq!(kept.identify(&request, |attributes| attributes.path.to_owned()).unwrap(), "/v1/a%2Fb");
+    }
+}

@@ -1,0 +1,122 @@
+//! The `RateLimit-Policy` and `RateLimit` fields: what a caller may use, and what is left of it.
+//!
+//! After draft-ietf-httpapi-ratelimit-headers-11. Both are lists with one item a rule:
+//!
+//! ```text
+//! RateLimit-Policy: "per_key";q=20;w=2
+//! RateLimit: "per_key";r=7;t=2
+//! ```
+//!
+//! `q` units come back within `w` seconds; `r` units are left, and after `t` seconds all are back. The draft
+//! thinks in windows. A token bucket of 10 a second with burst 20 has none; the honest translation is that 20
+//! can be had at once and that an empty bucket is full again after 2 seconds. Seconds are rounded up and units
+//! down, so whoever believes the fields is never refused for it.
+//!
+//! On a refusal `t` is what `Retry-After` says: the caller has one time to wait, not two.
+//!
+//! A service behind the gate may have fields of its own, for limits of its own. Ours are added below them.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_core::WallTime;
+use tidegate_policy::policy::{Limit, Rule, Settle};
+use tidegate_policy::{Standing, Standings};
+
+use super::detail::whole_seconds;
+use super::structured::List;
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STATE: HeaderName = HeaderName::from_static("ratelimit");
+const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// Which answers carry the `RateLimit` fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateLimitFields {
+    /// All of them.
+    #[default]
+    Always,
+    /// Refusals only.
+    Refused,
+    /// None.
+    Never,
+}
+
+/// What `X-RateLimit-Reset` counts, where callers still read it. Two conventions share the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LegacyReset {
+    /// Seconds from now.
+    Seconds,
+    /// The Unix time at which it is.
+    UnixTime,
+}
+
+/// Adds both fields for the rules that callers may know of. `retry` is what `Retry-After` says, if it is said.
+pub(crate) fn write(headers: &mut HeaderMap, standings: &Standings, retry: Option<u64>) {
+    let (mut policy, mut state) = (List::default(), List::default());
+    for standing in standings.iter().filter(|standing| is_told(&standing.rule)) {
+        let name = &standing.rule.name;
+        policy.item(name).integer("q", standing.limit.whole());
+        state.item(name).integer("r", standing.remaining.whole());
+        if let Some(unit) = unit(standing) {
+            policy.string("qu", unit);
+        }
+        // Places in flight come back when work ends, which no length of time describes.
+        if !standing.is_concurrency {
+            policy.integer("w", whole_seconds(standing.window).max(1));
+        }
+        let until = retry.or_else(|| (!standing.is_concurrency).then(|| whole_seconds(standing.reset)));
+        if let Some(seconds) = until {
+            state.integer("t", seconds);
+        }
+    }
+    append(headers, POLICY, policy.finish());
+    append(headers, STATE, state.finish());
+}
+
+/// Adds the older fields for the one rule that is nearest to its end.
+pub(crate) fn write_legacy(
+    headers: &mut HeaderMap,
+    standings: &Standings,
+    reset: LegacyReset,
+    retry: Option<u64>,
+    wall: WallTime,
+) {
+    let told = standings.iter().filter(|standing| is_told(&standing.rule));
+    let Some(nearest) = told.min_by_key(|standing| (!standing.is_violated, standing.remaining)) else {
+        return;
+    };
+    let seconds = retry.unwrap_or_else(|| whole_seconds(nearest.reset));
+    let reset = match reset {
+        LegacyReset::Seconds => seconds,
+        LegacyReset::UnixTime => (wall.unix_nanos().div_ceil(1_000_000_000)).saturating_add(seconds),
+    };
+    headers.insert(LEGACY_LIMIT, nearest.limit.whole().into());
+    headers.insert(LEGACY_REMAINING, nearest.remaining.whole().into());
+    headers.insert(LEGACY_RESET, reset.into());
+}
+
+/// Callers are told of rules that are theirs. What we can bear is nobody's business.
+const fn is_told(rule: &Rule) -> bool {
+    match rule.limit {
+        Limit::Rate(_) | Limit::Concurrency(_) => true,
+    }
+}
+
+/// What is counted, where it is not requests.
+fn unit(standing: &Standing) -> Option<&'static str> {
+    if standing.is_concurrency {
+        return Some("concurrent-requests");
+    }
+    match standing.rule.cost.as_ref()?.settle.as_ref()? {
+        Settle::ResponseBytes | Settle::RequestBytes => Some("content-bytes"),
+        Settle::ResponseHeader(_) => None,
+    }
+}
+
+/// Adds a line below those that are there.
+pub(super) fn append(headers: &mut HeaderMap, name: HeaderName, value: Option<String>) {
+    if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+        headers.append(name, value);
+    }
+}
