@@ -39,30 +39,38 @@ struct Question {
 
 type Contenders = Result<Vec<Box<dyn Contender>>, Box<dyn Error>>;
 
-/// Taking a place and giving it back, while another thread does the same.
+/// Taking a place, while another thread takes and gives back others.
 const PLACE: f64 = 25.0;
 /// Finding a breaker closed.
 const CLOSED: f64 = 10.0;
 /// Asking a throttle, whatever it says.
 const THROTTLE: f64 = 20.0;
 
-const QUESTIONS: [Question; 10] = [
+const QUESTIONS: [Question; 11] = [
+    Question {
+        what: "place taken, Vegas",
+        mode: Mode::Admitting,
+        at_most: [None, Some(PLACE)],
+        contenders: |_| {
+            Ok(vec![Box::new(places::Admissions::free(Vegas)?), Box::new(clock::Quanta::default())])
+        },
+    },
     Question {
         what: "place taken and given back, Vegas",
         mode: Mode::Admitting,
-        at_most: [None, Some(PLACE)],
+        at_most: [None; 2],
         contenders: |_| places_beside(Vegas, tower::Vegas::builder().min_limit(2).build()?),
     },
     Question {
         what: "place taken and given back, AIMD",
         mode: Mode::Admitting,
-        at_most: [None, Some(PLACE)],
+        at_most: [None; 2],
         contenders: |_| places_beside(Aimd::default(), tower::Aimd::builder().min_limit(2).build()?),
     },
     Question {
         what: "place taken and given back, gradient",
         mode: Mode::Admitting,
-        at_most: [None, Some(PLACE)],
+        at_most: [None; 2],
         contenders: |_| places_beside(Gradient::default(), tower::Gradient2::builder().min_limit(2).build()?),
     },
     Question {

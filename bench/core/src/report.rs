@@ -132,15 +132,13 @@ fn mechanisms(text: &mut String, measured: &Measured) {
     for row in &measured.mechanisms {
         let nanos = |name| row.rounds.nanos(name, Cache::Warm).median;
         let beyond = spanned(row.rounds.beyond(ours::NAME, bare::NAME, Cache::Warm), "");
-        let (read, told, alone) = (nanos(ours::NAME), nanos(ours::TOLD), nanos(bare::NAME));
+        let known = |nanos: f64| if nanos.is_nan() { String::new() } else { format!("{nanos:.1}") };
+        let [read, told, alone] = [ours::NAME, ours::TOLD, bare::NAME].map(|name| known(nanos(name)));
         let peers: String =
             peers.iter().map(|peer| format!(" {} |", beside(&row.rounds, peer, Cache::Warm))).collect();
         line(
             text,
-            &format!(
-                "| {} | {} | {beyond} | {read:.1} | {told:.1} | {alone:.1} |{peers}",
-                row.what, row.threads
-            ),
+            &format!("| {} | {} | {beyond} | {read} | {told} | {alone} |{peers}", row.what, row.threads),
         );
     }
     line(text, "");
