@@ -1,0 +1,13 @@
+//! What the layer promises, with paused time and a service that does what it is told.
+
+#![expect(unreachable_pub, reason = "nothing here is reached from outside")]
+
+mod bodies;
+mod cancelling;
+mod policies;
+mod readiness;
+mod refusing;
+mod settling;
+mod sharing;
+mod support;
+mod telling;
