@@ -26,10 +26,10 @@
 //! |--------|---------|--------|---------|-------|------|------------------------------------------|
 //! | 0 s    | 382     | 385    | 2       | −0.26 | 0    | none                                     |
 //! | 0.5 s  | 689     | 500    | 35      | 0.36  | 0    | none: the head start                     |
-//! | 1.5 s  | 700     | 500    | 53      | 0.40  | 42   | a third                                  |
-//! | 2 s    | 641     | 500    | 33      | 0.29  | 72   | more than half                           |
-//! | 3.5 s  | 557     | 500    | 25      | 0.15  | 100  | three quarters                           |
-//! | 6 s    | 514     | 493    | 0       | 0.03  | 104  | the last few ranks take ten seconds      |
+//! | 1.5 s  | 700     | 500    | 53      | 0.40  | 35   | a quarter                                |
+//! | 2 s    | 648     | 500    | 33      | 0.30  | 69   | more than half                           |
+//! | 3.5 s  | 559     | 500    | 25      | 0.15  | 100  | three quarters                           |
+//! | 6 s    | 509     | 491    | 0       | 0.02  | 105  | the last few ranks take ten seconds      |
 //!
 //! Meanwhile the queue keeps the wait short and serves the more critical first; shedding spares those who
 //! would wait in vain the waiting, and the service the work of queueing them.

@@ -32,7 +32,8 @@ impl Steers for Steering {
     }
 }
 
-/// A rival that says what share to refuse; the edge follows from what arrived, with the play that ours has.
+/// A rival that says what share to refuse; the edge follows from what arrived, with a play of 12 ranks. That is in its
+/// favour: with ours, a twentieth of what passes, DAGOR turns round three times as often.
 struct Rival<F> {
     share: F,
     edge: u16,
@@ -297,7 +298,7 @@ fn an_overload_is_walked_as_the_module_tells() {
     let run = PLAIN.run(Steering::default(), 12, |second| if second < 4.0 { 0.8 } else { 1.4 });
     let edge_after = |seconds: f64| run.edges[7 + (seconds * 2.0) as usize];
     assert_eq!([edge_after(0.0), edge_after(0.5), edge_after(1.0)], [0, 0, 0]);
-    assert_eq!([edge_after(1.5), edge_after(2.0), edge_after(3.5)], [42, 72, 100]);
+    assert_eq!([edge_after(1.5), edge_after(2.0), edge_after(3.5)], [35, 69, 100]);
     assert!((100..=115).contains(&edge_after(6.0)));
 }
 
@@ -314,11 +315,8 @@ fn a_flood_of_ten_times_as_much_does_not_touch_what_is_critical() {
     run.assert_strict_order();
 }
 
-/// Critical_plus alone fills the service here. The bar for it is 0.95, and it is missed: over eight seeds it
-/// is 0.92 to 0.95, since the edge overshoots into this level and its play holds it there. Two cures were
-/// tried. Keeping the edge out of a level it would enter by a sliver gives 0.96 to 0.98, and makes the slow
-/// ramp turn round up to 19 times a minute; with hysteresis at the border as well, 0.95 to 0.98, but up to
-/// three turns a minute and less goodput.
+/// Critical_plus alone fills the service here. What it loses is lost by chance: at times more of it arrives than
+/// fits, and the edge goes into it by a few ranks.
 #[test]
 fn where_even_critical_does_not_fit_the_lower_levels_go_first_and_entirely() {
     let mix = [0.2, 0.3, 0.4, 0.1];
@@ -330,7 +328,7 @@ fn where_even_critical_does_not_fit_the_lower_levels_go_first_and_entirely() {
             assert_eq!(second.arrived[0] + second.arrived[1], second.shed[0] + second.shed[1]);
         }
         let success = run.seconds[12..25].iter().map(|second| second.success(3)).sum::<f64>() / 13.0;
-        assert!(success >= 0.9, "{success} with seed {seed}");
+        assert!(success >= 0.95, "{success} with seed {seed}");
     }
 }
 

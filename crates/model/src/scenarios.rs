@@ -86,8 +86,6 @@ pub const GAPS: &[Gap] = &[
         what: "F: refusals at load .7, from the start",
         why: "Vegas starts at 20 places and adds six a second; what needs 64 is refused for eight seconds",
     },
-    Gap { id: "O3/edge", what: "S of critical, from the first second of the flood", why: ONE_LEVEL },
-    Gap { id: "O3/edge", what: "G in the flood", why: ONE_LEVEL },
     Gap { id: "O1/two", what: "P: p99 of the accepted ÷ unloaded", why: FEW_WORKERS },
     Gap { id: "O1/two", what: "R in seconds", why: FEW_WORKERS },
     Gap {
@@ -101,10 +99,6 @@ pub const GAPS: &[Gap] = &[
 
 const FEW_WORKERS: &str = "with two workers the same load makes waits five times as long: 2 % of what is at .6 of the \
                            capacity wait for more than the 50 ms that the queue allows, and a longer queue misses P";
-
-const ONE_LEVEL: &str = "where nearly all traffic is of one level, a rank of it is a tenth of the capacity: the edge's \
-                         play is wider than all that can pass, and a mix that remembers eight ticks puts the edge \
-                         of the first one among the critical";
 
 /// With or without protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 //!
 //! Taken whole, every step follows the chance in every count. Taken by half, it does so half as much and
 //! lags a flood. But chance is small and floods are large: so an error counts by its own size. Of 1 (almost
-//! three times too much) all is taken, of 0.1 a tenth, which leaves 0.01. And between 95 % and all of what
+//! three times too much) all is taken, of 0.1 a tenth, which leaves 0.01. And between 95 % and 105 % of what
 //! could be served, nothing is wrong: there the drive rests. Nothing else is there to tune.
 //!
 //! 500 can be served in a tick, nobody can wait, and 1000 come; after tick 8 only 400:
@@ -59,11 +59,15 @@ pub struct Dimmer {
 /// One tick with 1.6 times too much is forgiven.
 const HEAD_START: f64 = 0.25;
 
+/// Errors up to this are what a queue is for. Without it, a level that just fits loses a percent more: chance
+/// drives the edge into it, and the play holds it there.
+const BORNE: f64 = 0.05;
+
 /// Refuses all but 1 in 150. Where more must go, more than the edge is needed.
 const TOP: f64 = 5.0;
 
 impl Default for Dimmer {
-    /// Rests while between 95 % and all of what could be served is.
+    /// Rests while between 95 % and 105 % of what could be served is asked for.
     fn default() -> Self {
         Self { idle: 0.05, drive: -HEAD_START }
     }
@@ -96,7 +100,7 @@ impl Dimmer {
 
     /// What is taken of an error; nothing of one that is no number.
     fn taken(&self, error: f64) -> f64 {
-        if error > 0.0 {
+        if error > BORNE {
             return error * error.min(1.0);
         }
         // `min` of NaN and 0 is 0.

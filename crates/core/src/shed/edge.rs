@@ -60,12 +60,6 @@ impl Edge {
         Ratio::new(f64::from(ranks) / f64::from(COHORTS)).unwrap_or(Ratio::ONE)
     }
 
-    /// This edge, moved towards `wanted` until it is no more than `play` ranks away.
-    pub(super) fn followed(self, wanted: Self, play: u16) -> Self {
-        let (low, high) = (wanted.0.saturating_sub(play), wanted.0 + play);
-        Self(self.0.clamp(low, high).min(Self::SHUT.0))
-    }
-
     /// The level that is refused next if the edge rises, and the one that passes next if it falls.
     pub(super) fn levels(self) -> (Option<Criticality>, Option<Criticality>) {
         let level = |rank: u16| Criticality::ALL.get(usize::from(rank / COHORTS)).copied();

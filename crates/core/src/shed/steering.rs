@@ -13,9 +13,22 @@
 //! is pressed, falls if the level it would leave is not, and stays otherwise. With pressures of 1.2 on
 //! sheddable and 0.9 on sheddable_plus it therefore comes to rest at 128, between the two.
 //!
-//! **Play.** The mix of traffic is never the same twice, so the edge that is wanted trembles. It is followed
-//! only where it is more than 12 ranks away, and then to 12 ranks from it: a trend is followed at once, a
-//! tremble not at all. Wanted 100, 104, 97, 112, 110, 99, 80 gives 88, 92, 92, 100, 100, 100, 92.
+//! **Play.** The mix of traffic is never the same twice, so the edge that is wanted trembles. It is left alone
+//! where a twentieth more or less of what passes would be wanted too, and otherwise moved just so far: a trend
+//! is followed at once, a tremble not at all. How many ranks that is depends on the traffic. Where half
+//! of a single level passes, a twentieth of it is 3 ranks:
+//!
+//! | refuse | wanted | within the play | edge, from 60 |
+//! |--------|--------|-----------------|---------------|
+//! | 0.50   | 64     | 60 to 67        | 60            |
+//! | 0.52   | 66     | 63 to 69        | 63            |
+//! | 0.48   | 61     | 58 to 64        | 63            |
+//! | 0.56   | 71     | 68 to 74        | 68            |
+//! | 0.55   | 70     | 67 to 73        | 68            |
+//! | 0.40   | 51     | 47 to 55        | 55            |
+//!
+//! Where a level is a third of the traffic it is a dozen ranks, and in a flood of twelve times the capacity of
+//! one level, where each rank is a tenth of all that can pass, less than one.
 //!
 //! **Nothing known.** Without flow and signals, nothing is refused; what is refused already is let go within
 //! seconds. **The most.** A tenth of critical_plus always passes: a service that refuses everything learns
@@ -54,10 +67,10 @@ pub struct Steering {
     highest: Edge,
 }
 
-/// About 3 % of the traffic where a level is a third of it: what chance moves the wanted edge by. With 8, a
-/// slow ramp turns the edge round up to eleven times in twenty minutes; with 12, once, at its top. The price
-/// is paid where a small level is at the edge: the edge may rest 12 ranks too high in it.
-const PLAY: u16 = 12;
+/// The share of what passes that chance moves. With 0.03, a slow ramp turns the edge round up to five times in
+/// twenty minutes; with 0.05, mostly once, at its top. The price is paid where the edge has gone into a level by a
+/// sliver: it may rest with a twentieth of what passes too much refused.
+const PLAY: f64 = 0.05;
 
 /// All but a tenth of critical_plus.
 const HIGHEST: u16 = 499;
@@ -104,8 +117,7 @@ impl Steering {
         self.mix.tell(tick.arrived);
         let error = self.error(tick);
         let share = self.dimmer.step(error).value();
-        let wanted = self.mix.edge(share);
-        let followed = if wanted == Edge::OPEN { wanted } else { self.edge.followed(wanted, PLAY) };
+        let followed = followed(&self.mix, self.edge, share);
         let allowed = pressed_below(tick).max(self.edge).min(self.highest);
         self.edge = followed.min(allowed);
         self.edge
@@ -119,6 +131,15 @@ impl Steering {
         let falling = last.or(next).map(|level| error_of(tick, level).unwrap_or(UNKNOWN).min(0.0));
         rising.or(falling).unwrap_or(UNKNOWN)
     }
+}
+
+/// The edge, moved until what it refuses is no more than the play away from this share.
+fn followed(mix: &Mix, edge: Edge, share: f64) -> Edge {
+    if mix.edge(share) == Edge::OPEN {
+        return Edge::OPEN;
+    }
+    let passes = 1.0 - share;
+    edge.clamp(mix.edge(1.0 - passes * (1.0 + PLAY)), mix.edge(1.0 - passes * (1.0 - PLAY)))
 }
 
 /// How far demand of this level is above what it may have, if anything is known.
@@ -188,7 +209,7 @@ mod tests {
     #[test]
     fn a_tenth_of_the_most_critical_always_passes_and_the_way_back_is_short() {
         let mut steering = Steering::default();
-        assert!((HIGHEST - PLAY..=HIGHEST).contains(&after(&mut steering, &pressed([9.0; 4]), 7_200)));
+        assert_eq!(after(&mut steering, &pressed([9.0; 4]), 7_200), HIGHEST);
         let share = steering.edge().refused(Criticality::CriticalPlus);
         assert!(share <= Ratio::new(0.9).unwrap());
         assert_eq!(after(&mut steering, &pressed([0.4; 4]), 8), 0);
@@ -199,13 +220,26 @@ mod tests {
 
     #[test]
     fn a_tremble_is_not_followed_as_in_the_example() {
-        let mut edge = Edge::new(88).unwrap();
-        let wanted = [100, 104, 97, 112, 110, 99, 80];
-        let followed = wanted.map(|ranks| {
-            edge = edge.followed(Edge::new(ranks).unwrap(), PLAY);
+        let mut mix = Mix::default();
+        mix.tell([100, 0, 0, 0]);
+        let mut edge = Edge::new(60).unwrap();
+        let edges = [0.50, 0.52, 0.48, 0.56, 0.55, 0.40].map(|share| {
+            edge = followed(&mix, edge, share);
             edge.ranks()
         });
-        assert_eq!(followed, [88, 92, 92, 100, 100, 100, 92]);
+        assert_eq!(edges, [60, 63, 63, 68, 68, 55]);
+    }
+
+    #[test]
+    fn the_play_is_ranks_where_they_matter_little_and_none_where_they_matter_much() {
+        let play = |arrived, share| {
+            let mut mix = Mix::default();
+            mix.tell(arrived);
+            let ends = [Edge::OPEN, Edge::SHUT].map(|edge| followed(&mix, edge, share).ranks());
+            ends[1] - ends[0]
+        };
+        assert_eq!(play([300, 300, 300, 100], 0.4), 26);
+        assert_eq!(play([6_000, 0, 250, 0], 0.92), 1);
     }
 
     #[test]
