@@ -9,16 +9,29 @@
 //! | to find | look in |
 //! |---|---|
 //! | the compiled form: rules, routes, matchers | [`policy`] |
+//! | what is wrong with a file, and what to do | [`problem`] |
+//! | what can be written: every key | [`document`] |
+//! | how it is spelt, and where things stand in the text | [`text`] |
+//! | numbers with units | [`quantity`] |
 //! | the facts about a request that rules may look at | [`attributes`] |
 //!
 //! Nothing here reads a file, a clock or the environment. Drivers bring the text, the moment and the roll.
 
 pub mod attributes;
+mod compile;
 pub mod decision;
+pub mod document;
 pub mod gate;
 pub mod policy;
+pub mod problem;
+pub mod quantity;
+mod read;
+pub mod text;
 
 pub use attributes::{Attributes, Headers};
 pub use decision::{Admitted, Cause, Decision, DecisionId, Refused, Standing, Standings};
 pub use gate::{Gate, Now};
 pub use policy::Policy;
+pub use problem::{Code, Problem, Severity};
+pub use read::{callers_file, read};
+pub use text::{Format, Source};

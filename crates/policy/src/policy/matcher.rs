@@ -85,6 +85,25 @@ impl PathPattern {
     }
 }
 
+impl PathPattern {
+    /// Whether it matches every path that `other` matches.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let covers = |(own, other): (&Segment, &Segment)| match (own, other) {
+            (Segment::Any, Segment::Any) => true,
+            (Segment::Any, Segment::Exactly(part)) => !part.is_empty(),
+            (Segment::Exactly(own), Segment::Exactly(part)) => own == part,
+            (Segment::Exactly(_), Segment::Any) => false,
+        };
+        let lengths = match (self.is_open, other.is_open) {
+            (true, _) => self.segments.len() <= other.segments.len(),
+            (false, false) => self.segments.len() == other.segments.len(),
+            (false, true) => false,
+        };
+        lengths && self.segments.iter().zip(&other.segments).all(covers)
+    }
+}
+
 impl Segment {
     fn new(written: &str) -> Result<Self, &'static str> {
         match written {
@@ -120,6 +139,25 @@ impl Matcher {
     }
 }
 
+impl Matcher {
+    /// Whether it matches every request that `other` matches.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let words = |own: &[String], other: &[String]| {
+            own.is_empty() || (!other.is_empty() && other.iter().all(|word| own.contains(word)))
+        };
+        let path = match (&self.path, &other.path) {
+            (None, _) => true,
+            (Some(own), Some(other)) => own.covers(other),
+            (Some(own), None) => own.written() == "/**",
+        };
+        words(&self.methods, &other.methods)
+            && words(&self.hosts, &other.hosts)
+            && path
+            && self.headers.iter().all(|condition| other.headers.contains(condition))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +179,23 @@ mod tests {
             for path in *others {
                 assert!(!pattern.matches(path), "{pattern:?} {path}");
             }
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_what_matches_no_path_of_its_own() {
+        for (wide, narrow, covers) in [
+            ("/**", "/v1/orders", true),
+            ("/v1/**", "/v1", true),
+            ("/v1/*", "/v1/orders", true),
+            ("/v1/*", "/v1/", false),
+            ("/v1/orders", "/v1/*", false),
+            ("/v1/*", "/v1/**", false),
+            ("/v1/**", "/v2/**", false),
+            ("/v1/*/**", "/v1/**", false),
+        ] {
+            let (wide, narrow) = (PathPattern::new(wide).unwrap(), PathPattern::new(narrow).unwrap());
+            assert_eq!(wide.covers(&narrow), covers, "{wide:?} {narrow:?}");
         }
     }
 

@@ -1,0 +1,185 @@
+//! From the document to the policy: names resolved, defaults filled in, contradictions found.
+//!
+//! Each part does what it can and reports what it cannot; a policy is handed out only when nobody reported
+//! an error. So one look shows everything that is wrong.
+
+mod address;
+mod check;
+mod limit;
+mod matcher;
+mod route;
+mod rule;
+
+use std::collections::BTreeMap;
+
+use tidegate_core::Criticality;
+use tidegate_core::keyed::MaxKeys;
+
+use crate::document::callers::CallerEntryDoc;
+use crate::document::read::{Field, Named};
+use crate::document::top::PolicyDoc;
+use crate::policy::{Caller, KeySource, KeySpec, Line, Policy};
+use crate::problem::{Code, File, Problem, Problems, nearest};
+use crate::quantity::shown;
+use crate::text::{Positions, Span};
+use limit::Placed;
+use rule::CompiledRule;
+
+/// The version of the language.
+const VERSION: u64 = 1;
+
+/// How many keys a rule can tell apart, unless the file says so: see the declaration of `max_keys`.
+const MAX_KEYS: usize = 100_000;
+
+/// Makes a policy of what was written. It is complete only if no errors were found.
+pub(crate) fn compile(
+    document: &PolicyDoc,
+    callers: Option<&Named<CallerEntryDoc>>,
+    positions: &Positions<'_>,
+    problems: &mut Problems,
+) -> Policy {
+    version(document, problems);
+    let (caller, max_keys) = caller(document, callers.is_some(), problems);
+    let rules = rule::compile(document, max_keys, positions, problems);
+    let addresses = address::compile(document, problems);
+    let routes = route::compile(document, &rules, &addresses, positions, problems);
+    let (callers, overrides) = known_callers(callers, &rules, problems);
+    check::costs(&rules, &overrides, &routes, problems);
+    check::use_of_rules(document, &rules, &routes, problems);
+    check::keys(document, &rules, problems);
+    let criticality = document.criticality.as_ref().map(|field| &field.value);
+    let assignments = criticality.and_then(|written| written.assign.as_ref());
+    let from = criticality.and_then(|written| written.from.as_ref());
+    let default = criticality.and_then(|written| written.default.as_ref());
+    Policy {
+        rules: rules.into_iter().map(|compiled| compiled.rule).collect(),
+        routes,
+        caller,
+        callers,
+        criticality: assignments.map_or_else(Vec::new, |list| matcher::assignments(&list.value, problems)),
+        criticality_from: from
+            .map_or_else(Vec::new, |list| list.value.0.iter().map(|source| source.value.clone()).collect()),
+        default_criticality: default.map_or(Criticality::Critical, |field| field.value),
+        addresses,
+    }
+}
+
+fn version(document: &PolicyDoc, problems: &mut Problems) {
+    if let Some(field) = document.version.as_ref().filter(|field| field.value != VERSION) {
+        let message = format!("version {} of the policy language is not known", field.value);
+        problems
+            .push(Problem::new(Code::BadVersion, message).at(field.span).path("version").label("write 1"));
+    }
+}
+
+/// How callers are recognised, and how many keys a rule has unless it says so.
+fn caller(document: &PolicyDoc, has_callers: bool, problems: &mut Problems) -> (KeySpec, MaxKeys) {
+    let written = document.caller.as_ref().map(|field| &field.value);
+    let from = written.and_then(|caller| caller.from.as_ref());
+    let sources = match from {
+        Some(from) if from.value.0.is_empty() => {
+            let problem = Problem::new(Code::MissingKey, "`from` of `caller` names no source");
+            problems.push(problem.at(from.span).path("caller.from").label("add \"client-ip\""));
+            Vec::new()
+        }
+        Some(from) => from.value.0.iter().map(|source| source.value.0.clone()).collect(),
+        None => vec![KeySource::ClientIp],
+    };
+    if let Some(table) = written.and_then(|caller| caller.table.as_ref()).filter(|_| !has_callers) {
+        let message = format!("the table of callers `{}` was not read", shown(&table.value));
+        let problem = Problem::new(Code::NoCallers, message).at(table.span).path("caller.table");
+        problems.push(problem.label("put it there, or remove this"));
+    }
+    let written = written.and_then(|caller| caller.max_keys.as_ref());
+    let max_keys = max_keys(written, "caller.max_keys", problems);
+    (KeySpec(sources), max_keys.or_else(|| MaxKeys::new(MAX_KEYS).ok()).unwrap_or_else(least_keys))
+}
+
+/// Only for the case that the constant above were wrong, which a test would show.
+fn least_keys() -> MaxKeys {
+    MaxKeys::new(1).expect("one key is allowed")
+}
+
+fn max_keys(written: Option<&Field<u64>>, path: &str, problems: &mut Problems) -> Option<MaxKeys> {
+    let field = written?;
+    match MaxKeys::new(usize::try_from(field.value).unwrap_or(usize::MAX)) {
+        Ok(keys) => Some(keys),
+        Err(invalid) => {
+            let problem = Problem::new(Code::BadNumber, invalid.to_string()).at(field.span).path(path);
+            problems.push(problem.label("write a number in that range"));
+            None
+        }
+    }
+}
+
+/// The callers, and their limits with their places.
+fn known_callers(
+    callers: Option<&Named<CallerEntryDoc>>,
+    rules: &[CompiledRule<'_>],
+    problems: &mut Problems,
+) -> (BTreeMap<String, Caller>, Vec<(usize, Placed)>) {
+    problems.turn_to(File::Callers);
+    let mut known = BTreeMap::new();
+    let mut placed = Vec::new();
+    for (name, field) in callers.iter().flat_map(|callers| &callers.0) {
+        let mut caller = Caller::default();
+        if let Some(plan) = &field.value.plan {
+            if !rules.iter().any(|compiled| compiled.rule.plans.contains_key(&plan.value)) {
+                problems.push(unknown_plan(name, plan, rules));
+            }
+            caller.plan = Some(plan.value.clone());
+        }
+        for (rule, numbers) in field.value.overrides.iter().flat_map(|overrides| &overrides.value.0) {
+            let path = format!("{name}.overrides.{rule}");
+            let Some(index) = rules.iter().position(|compiled| compiled.rule.name == *rule) else {
+                problems.push(unknown_rule(rule, numbers.key_span, rules).path(path));
+                continue;
+            };
+            let what = format!("override `{}` of caller `{}`", shown(rule), shown(name));
+            let Some(limit) = rules[index].vary(&numbers.value, numbers.key_span, what, path, problems)
+            else {
+                continue;
+            };
+            caller.overrides.insert(rule.clone(), limit.limit.clone());
+            placed.push((index, Placed { file: File::Callers, ..limit }));
+        }
+        known.insert(name.clone(), caller);
+    }
+    problems.turn_to(File::Policy);
+    (known, placed)
+}
+
+fn unknown_plan(caller: &str, plan: &Field<String>, rules: &[CompiledRule<'_>]) -> Problem {
+    let message = format!("no rule knows the plan `{}` of caller `{}`", shown(&plan.value), shown(caller));
+    let plans = rules.iter().flat_map(|compiled| compiled.rule.plans.keys().map(String::as_str));
+    let label = nearest(&plan.value, plans).map(|meant| format!("did you mean `{meant}`?"));
+    let problem = Problem::new(Code::UnknownPlan, message).at(plan.span).path(format!("{caller}.plan"));
+    problem.label(label.unwrap_or_else(|| "it changes nothing".to_owned()))
+}
+
+fn unknown_rule(name: &str, span: Span, rules: &[CompiledRule<'_>]) -> Problem {
+    let names = || rules.iter().map(|compiled| compiled.rule.name.as_str());
+    let label = match nearest(name, names()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if rules.is_empty() => format!("add `[rule.{}]`", shown(name)),
+        None => {
+            format!("there are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+        }
+    };
+    Problem::new(Code::UnknownRule, format!("there is no rule `{}`", shown(name))).at(span).label(label)
+}
+
+/// Names appear in headers and metrics.
+fn check_name(noun: &str, name: &str, span: Span, path: &str, problems: &mut Problems) {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if !name.is_empty() && name.len() <= 64 && name.bytes().all(allowed) {
+        return;
+    }
+    let message = format!("`{}` cannot be the name of a {noun}", shown(name));
+    let problem = Problem::new(Code::BadName, message).at(span).path(path);
+    problems.push(problem.label("use up to 64 letters, digits, `_`, `-` and `.`"));
+}
+
+fn line(positions: &Positions<'_>, span: Span) -> Line {
+    Line(positions.of(span.start).line)
+}

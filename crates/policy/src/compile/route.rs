@@ -1,0 +1,204 @@
+//! Routes: which requests go where, and which rules they meet.
+
+use tidegate_core::Cost;
+
+use super::rule::CompiledRule;
+use super::{check_name, line, matcher, unknown_rule};
+use crate::document::read::{Either, Field, Named};
+use crate::document::route::RouteDoc;
+use crate::document::top::PolicyDoc;
+use crate::policy::{Addresses, Line, MOST_RULES_A_ROUTE, Matcher, MethodCosts, Route};
+use crate::problem::{Code, Problem, Problems, nearest};
+use crate::quantity::shown;
+use crate::text::{Positions, Span};
+
+pub(super) fn compile(
+    document: &PolicyDoc,
+    rules: &[CompiledRule<'_>],
+    addresses: &Addresses,
+    positions: &Positions<'_>,
+    problems: &mut Problems,
+) -> Vec<Route> {
+    let written: &[Field<RouteDoc>] = document.route.as_ref().map_or(&[], |routes| &routes.value);
+    if document.route.is_none() || written.is_empty() {
+        return vec![everything(document, rules, addresses, problems)];
+    }
+    let mut routes: Vec<Route> = Vec::with_capacity(written.len());
+    for (index, field) in written.iter().enumerate() {
+        let path = format!("route[{index}]");
+        let route = route(index, field, rules, addresses, positions, problems);
+        let name = field.value.name.as_ref().map_or(field.span, |name| name.span);
+        check_name("route", &route.name, name, &path, problems);
+        if routes.iter().any(|other| other.name == route.name) {
+            let problem = Problem::new(Code::NameTwice, format!("there are two routes `{}`", route.name));
+            problems.push(problem.at(name).path(format!("{path}.name")).label("change one of them"));
+        }
+        if let Some(earlier) = routes.iter().find(|earlier| earlier.matcher.covers(&route.matcher)) {
+            let message = format!("route `{}` is never reached: `{}` takes it all", route.name, earlier.name);
+            let problem = Problem::new(Code::NeverReached, message).at(name).path(path);
+            problems.push(problem.label(format!("move it before `{}`", earlier.name)));
+        }
+        routes.push(route);
+    }
+    unused_upstreams(document, &routes, problems);
+    routes
+}
+
+/// What stands in where the file has no routes.
+fn everything(
+    document: &PolicyDoc,
+    rules: &[CompiledRule<'_>],
+    addresses: &Addresses,
+    problems: &mut Problems,
+) -> Route {
+    if let Some(first_too_many) = rules.get(MOST_RULES_A_ROUTE) {
+        let (count, span) = (rules.len(), first_too_many.key_span);
+        problems.push(too_many("without routes a request meets every rule, and", count, span, "rule"));
+    }
+    let upstream = default_upstream(addresses);
+    if let Some(field) = document.upstream.as_ref().filter(|_| upstream.is_none()) {
+        let message =
+            "there are several upstreams, none called `default`, and no routes to choose between them";
+        let problem = Problem::new(Code::UnknownUpstream, message).at(field.key_span).path("upstream");
+        problems.push(problem.label("add routes, or call one of them `default`"));
+    }
+    Route {
+        name: "default".to_owned(),
+        line: Line(1),
+        matcher: Matcher::default(),
+        upstream,
+        rules: (0..rules.len()).collect(),
+        cost: MethodCosts::ONE,
+        is_exempt: false,
+    }
+}
+
+fn route(
+    index: usize,
+    field: &Field<RouteDoc>,
+    rules: &[CompiledRule<'_>],
+    addresses: &Addresses,
+    positions: &Positions<'_>,
+    problems: &mut Problems,
+) -> Route {
+    let (written, path) = (&field.value, format!("route[{index}]"));
+    let default_name = || format!("route_{}", index + 1);
+    let name = written.name.as_ref().map_or_else(default_name, |name| name.value.clone());
+    let is_exempt = written.exempt.as_ref().is_some_and(|exempt| exempt.value);
+    let chosen = written.rules.as_ref().filter(|rules| !rules.value.is_empty());
+    if let Some(chosen) = chosen.filter(|_| is_exempt) {
+        let message = format!("route `{}` is exempt and lists rules", shown(&name));
+        let problem = Problem::new(Code::ExemptWithRules, message).at(chosen.key_span);
+        problems.push(problem.path(format!("{path}.rules")).label("remove this, or `exempt`"));
+    }
+    let matches = written.matches.as_ref().map(|field| &field.value);
+    Route {
+        line: line(positions, field.span),
+        matcher: matcher::compile(matches, &format!("{path}.match"), problems),
+        upstream: upstream(&name, field, addresses, &path, problems),
+        rules: rules_of(&name, chosen, rules, &path, problems),
+        cost: written.cost.as_ref().map_or(MethodCosts::ONE, |cost| costs(&cost.value)),
+        is_exempt,
+        name,
+    }
+}
+
+fn rules_of(
+    name: &str,
+    chosen: Option<&Field<Vec<Field<String>>>>,
+    rules: &[CompiledRule<'_>],
+    path: &str,
+    problems: &mut Problems,
+) -> Vec<usize> {
+    let Some(chosen) = chosen else { return Vec::new() };
+    let path = format!("{path}.rules");
+    let mut found = Vec::new();
+    for field in &chosen.value {
+        match rules.iter().position(|compiled| compiled.rule.name == field.value) {
+            None => problems.push(unknown_rule(&field.value, field.span, rules).path(&path)),
+            Some(position) if found.contains(&position) => {
+                let message = format!("route `{}` lists rule `{}` twice", shown(name), field.value);
+                let problem = Problem::new(Code::NameTwice, message).at(field.span).path(&path);
+                problems.push(problem.label("remove one of them"));
+            }
+            Some(position) => found.push(position),
+        }
+    }
+    if found.len() > MOST_RULES_A_ROUTE {
+        let message = format!("route `{}`", shown(name));
+        problems.push(too_many(&message, found.len(), chosen.key_span, &path));
+        found.truncate(MOST_RULES_A_ROUTE);
+    }
+    found
+}
+
+fn too_many(who: &str, count: usize, span: Span, path: &str) -> Problem {
+    let message = match who.strip_suffix(", and") {
+        Some(_) => format!("{who} there are {count}"),
+        None => format!("{who} has {count} rules"),
+    };
+    let problem =
+        Problem::new(Code::TooManyRules, format!("{message}, but must have at most {MOST_RULES_A_ROUTE}"));
+    problem.at(span).path(path).label("split the route, or merge rules")
+}
+
+fn default_upstream(addresses: &Addresses) -> Option<String> {
+    let only = addresses.upstreams.keys().next().filter(|_| addresses.upstreams.len() == 1);
+    addresses.upstreams.get_key_value("default").map(|(name, _)| name).or(only).cloned()
+}
+
+fn upstream(
+    route: &str,
+    field: &Field<RouteDoc>,
+    addresses: &Addresses,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<String> {
+    let path = format!("{path}.upstream");
+    let names = || addresses.upstreams.keys().map(String::as_str);
+    let Some(written) = &field.value.upstream else {
+        let default = default_upstream(addresses);
+        if default.is_none() && !addresses.upstreams.is_empty() {
+            let message = format!("route `{}` does not say to which upstream", shown(route));
+            let problem = Problem::new(Code::UnknownUpstream, message).at(field.span).path(path);
+            problems
+                .push(problem.label(format!("add `upstream = \"{}\"`", names().next().unwrap_or_default())));
+        }
+        return default;
+    };
+    if !addresses.upstreams.contains_key(&written.value) {
+        let message = format!("there is no upstream `{}`", shown(&written.value));
+        let problem = Problem::new(Code::UnknownUpstream, message).at(written.span).path(path);
+        problems.push(match nearest(&written.value, names()) {
+            Some(meant) => problem.label(format!("did you mean `{meant}`?")),
+            None => problem.label(format!("add `[upstream.{}]`", shown(&written.value))),
+        });
+    }
+    Some(written.value.clone())
+}
+
+fn costs(written: &Either<Cost, Named<Cost>>) -> MethodCosts {
+    let by_name = match written {
+        Either::Single(cost) => return MethodCosts { by_method: Vec::new(), default: *cost },
+        Either::Larger(by_name) => by_name,
+    };
+    let mut costs = MethodCosts::ONE;
+    for (name, cost) in &by_name.0 {
+        match name.as_str() {
+            "default" => costs.default = cost.value,
+            method => costs.by_method.push((method.to_owned(), cost.value)),
+        }
+    }
+    costs
+}
+
+fn unused_upstreams(document: &PolicyDoc, routes: &[Route], problems: &mut Problems) {
+    let Some(Either::Larger(tables)) = document.upstream.as_ref().map(|field| &field.value) else { return };
+    for (name, table) in &tables.0 {
+        if !routes.iter().any(|route| route.upstream.as_ref() == Some(name)) {
+            let message = format!("no route uses upstream `{}`", shown(name));
+            let problem = Problem::new(Code::UnusedUpstream, message).at(table.key_span);
+            problems.push(problem.path(format!("upstream.{name}")).label("remove it, or name it in a route"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Rules: what they count, whom, and with which numbers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::keyed::MaxKeys;
+use tidegate_core::{Cost, Criticality};
+
+use super::limit::{Numbers, Placed, Settings};
+use super::{check_name, line, max_keys};
+use crate::document::read::{Field, Named};
+use crate::document::rule::{Kind, LimitDoc, ModeWord, RuleDoc};
+use crate::document::top::PolicyDoc;
+use crate::policy::{KeySource, KeySpec, Limit, Mode, Rule, RuleCost};
+use crate::problem::{Code, Problem, Problems, nearest};
+use crate::quantity::shown;
+use crate::text::{Positions, Span};
+
+/// A rule, and what later checks want to know of how it was written.
+pub(super) struct CompiledRule<'a> {
+    pub(super) rule: Arc<Rule>,
+    pub(super) written: &'a RuleDoc,
+    pub(super) key_span: Span,
+    /// Its limits with their places, its own first.
+    pub(super) limits: Vec<Placed>,
+    settings: Settings<'a>,
+}
+
+impl CompiledRule<'_> {
+    /// The rule's limit with other numbers.
+    pub(super) fn vary(
+        &self,
+        numbers: &LimitDoc,
+        span: Span,
+        what: String,
+        path: String,
+        problems: &mut Problems,
+    ) -> Option<Placed> {
+        self.settings.vary(numbers, span, what, path, problems)
+    }
+}
+
+pub(super) fn compile<'a>(
+    document: &'a PolicyDoc,
+    default_keys: MaxKeys,
+    positions: &Positions<'_>,
+    problems: &mut Problems,
+) -> Vec<CompiledRule<'a>> {
+    let written = document.rule.iter().flat_map(|rules| &rules.value.0);
+    let compile =
+        |(name, field): &'a (String, Field<RuleDoc>)| rule(name, field, default_keys, positions, problems);
+    written.filter_map(compile).collect()
+}
+
+fn rule<'a>(
+    name: &str,
+    field: &'a Field<RuleDoc>,
+    default_keys: MaxKeys,
+    positions: &Positions<'_>,
+    problems: &mut Problems,
+) -> Option<CompiledRule<'a>> {
+    let (written, path) = (&field.value, format!("rule.{name}"));
+    check_name("rule", name, field.key_span, &path, problems);
+    let what = format!("rule `{}`", shown(name));
+    let kind = kind(written, &what, field.key_span, &path, problems);
+    let settings = Settings::new(written, kind.unwrap_or(Kind::Rate), what.clone(), path.clone(), problems);
+    let own = Numbers {
+        quota: written.quota.as_ref(),
+        burst: written.burst.as_ref(),
+        limit: written.limit.as_ref(),
+    };
+    let own = kind.and_then(|_| settings.limit(own, field.key_span, &what, &path, problems));
+    let mut limits: Vec<Placed> = own.iter().cloned().collect();
+    let mut vary = |name: &str, entry: &Field<LimitDoc>, group: &str, problems: &mut Problems| {
+        let what = format!("{group} `{}` of {what}", shown(name));
+        let limit =
+            settings.vary(&entry.value, entry.key_span, what, format!("{path}.{group}.{name}"), problems)?;
+        limits.push(limit.clone());
+        Some(limit.limit)
+    };
+    let mut plans = BTreeMap::new();
+    for (plan, entry) in named(written.plans.as_ref()) {
+        plans.extend(vary(plan, entry, "plans", problems).map(|limit| (plan.clone(), limit)));
+    }
+    let mut per_criticality = BTreeMap::new();
+    for (level, entry) in named(written.per_criticality.as_ref()) {
+        match level.parse::<Criticality>() {
+            Ok(level) => {
+                let limit = vary(level.as_str(), entry, "per_criticality", problems);
+                per_criticality.extend(limit.map(|limit| (level, limit)));
+            }
+            Err(_) => problems.push(unknown_level(level, entry.key_span, &path)),
+        }
+    }
+    let shadow = written.shadow.as_ref().and_then(|entry| {
+        let what = format!("shadow of {what}");
+        settings.vary(&entry.value, entry.key_span, what, format!("{path}.shadow"), problems)
+    });
+    let keys = max_keys(written.max_keys.as_ref(), &format!("{path}.max_keys"), problems);
+    let rule = Rule {
+        name: name.to_owned(),
+        line: line(positions, field.key_span),
+        mode: mode(written),
+        key: key(written, &path, problems),
+        // Where there is none, an error has been reported, and nobody gets to see this.
+        limit: own.map_or(Limit::Concurrency(1), |own| own.limit),
+        plans,
+        per_criticality,
+        shadow: shadow.map(|shadow| shadow.limit),
+        max_keys: keys.unwrap_or(default_keys),
+        cost: cost(written),
+    };
+    Some(CompiledRule { rule: Arc::new(rule), written, key_span: field.key_span, limits, settings })
+}
+
+fn named<T>(group: Option<&Field<Named<T>>>) -> impl Iterator<Item = &(String, Field<T>)> {
+    group.into_iter().flat_map(|group| &group.value.0)
+}
+
+/// What the rule limits, or nothing when it is not supported yet or cannot be known.
+fn kind(written: &RuleDoc, what: &str, span: Span, path: &str, problems: &mut Problems) -> Option<Kind> {
+    let kind = match (&written.kind, &written.quota, &written.limit) {
+        (Some(kind), ..) => kind.value,
+        (None, Some(_), _) => Kind::Rate,
+        (None, None, Some(_)) => Kind::Concurrency,
+        // A quota that could not be read has been reported already, and so has everything unsupported.
+        (None, None, None) if problems.mentions(path) => return None,
+        (None, None, None) => Kind::Rate,
+    };
+    let missing = match kind {
+        Kind::Rate if written.quota.is_none() => ("quota", "quota = \"10/s\""),
+        Kind::Concurrency if written.limit.is_none() => ("limit", "limit = 20"),
+        Kind::Rate | Kind::Concurrency => return Some(kind),
+        Kind::Reserve | Kind::Shed => return None,
+    };
+    if !problems.mentions(&format!("{path}.{}", missing.0)) {
+        let problem = Problem::new(Code::MissingKey, format!("{what} has no `{}`", missing.0));
+        problems.push(problem.at(span).path(path).label(format!("add `{}`", missing.1)));
+    }
+    None
+}
+
+fn mode(written: &RuleDoc) -> Mode {
+    match written.mode.as_ref().map(|mode| mode.value) {
+        None | Some(ModeWord::Enforce) => Mode::Enforce,
+        Some(ModeWord::Shadow) => Mode::Shadow,
+        Some(ModeWord::Disabled) => Mode::Disabled,
+    }
+}
+
+fn key(written: &RuleDoc, path: &str, problems: &mut Problems) -> KeySpec {
+    let Some(key) = &written.key else { return KeySpec(vec![KeySource::Global]) };
+    if key.value.0.is_empty() && !problems.mentions(&format!("{path}.key")) {
+        let problem = Problem::new(Code::MissingKey, "`key` names no source").at(key.span);
+        problems
+            .push(problem.path(format!("{path}.key")).label("write \"global\" to count everybody together"));
+    }
+    KeySpec(key.value.0.iter().map(|source| source.value.clone()).collect())
+}
+
+fn cost(written: &RuleDoc) -> Option<RuleCost> {
+    let cost = &written.cost.as_ref()?.value;
+    let estimate = cost.estimate.as_ref().map_or(Cost::ONE, |estimate| estimate.value);
+    Some(RuleCost { estimate, settle: cost.settle.as_ref().map(|settle| settle.value.clone()) })
+}
+
+fn unknown_level(level: &str, span: Span, path: &str) -> Problem {
+    let names = Criticality::ALL.map(Criticality::as_str);
+    let message = format!("`{}` is no criticality", shown(level));
+    let meant = nearest(level, names).map(|meant| format!("did you mean `{meant}`?"));
+    let label =
+        meant.unwrap_or_else(|| "write critical_plus, critical, sheddable_plus or sheddable".to_owned());
+    Problem::new(Code::UnknownChoice, message).at(span).path(format!("{path}.per_criticality")).label(label)
+}

@@ -1,0 +1,403 @@
+//! From the neutral tree to the structs of the document.
+
+use tidegate_core::Cost;
+
+use super::spec::{Absent, Key, Section, Shape, Support, one_of};
+use crate::problem::{Code, Problem, Problems, nearest};
+use crate::quantity::{QuotaText, amount, shown};
+use crate::text::{Entry, Node, Span, Value};
+
+/// What can be read from the tree.
+pub(crate) trait Read: Sized {
+    /// What it looks like.
+    const SHAPE: &'static Shape;
+
+    /// Reads it. What is wrong goes to `problems`; nothing comes back when there is nothing to go on with.
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self>;
+}
+
+/// A value that was written, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Field<T> {
+    pub(crate) key_span: Span,
+    pub(crate) span: Span,
+    pub(crate) value: T,
+}
+
+/// Values by names, in the order of the text.
+#[derive(Clone, Debug)]
+pub(crate) struct Named<T>(pub(crate) Vec<(String, Field<T>)>);
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// One value or several.
+#[derive(Clone, Debug)]
+pub(crate) struct OneOrList<T>(pub(crate) Vec<Field<T>>);
+
+/// A single value, or a table or list.
+#[derive(Clone, Debug)]
+pub(crate) enum Either<A, B> {
+    Single(A),
+    Larger(B),
+}
+
+/// Where in the document we are, for messages.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The keys that lead here.
+    pub(crate) path: String,
+    /// How people call it: "rule `per_key`". Empty at the top.
+    what: String,
+    /// The last key.
+    key: String,
+    /// Where that key stands.
+    span: Span,
+}
+
+impl Place {
+    /// The whole document.
+    pub(crate) fn top() -> Self {
+        Self { path: String::new(), what: String::new(), key: String::new(), span: Span::default() }
+    }
+
+    fn child(&self, key: &str, what: String, span: Span) -> Self {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        Self { path: format!("{}{dot}{key}", self.path), what, key: key.to_owned(), span }
+    }
+
+    fn key(&self, key: &str, span: Span) -> Self {
+        let of = if self.what.is_empty() { String::new() } else { format!(" of {}", self.what) };
+        self.child(key, format!("`{}`{of}", shown(key)), span)
+    }
+
+    pub(crate) fn problem(&self, code: Code, message: impl Into<String>, span: Span) -> Problem {
+        Problem::new(code, message).at(span).path(&self.path)
+    }
+
+    /// A problem with the value itself, which the message names by its key: "quota `10` has no unit".
+    pub(crate) fn value(&self, code: Code, message: &str, span: Span) -> Problem {
+        self.problem(code, format!("{} {message}", self.key), span)
+    }
+
+    fn wrong_type(&self, node: &Node, expected: &str) -> Problem {
+        let what = if self.what.is_empty() { "the policy" } else { &self.what };
+        let message = format!("{what} is {}, but must be {expected}", node.value.kind());
+        self.problem(Code::WrongType, message, node.span)
+    }
+}
+
+/// The entries of a section, once what must not be missing is there.
+pub(crate) fn table<'a>(
+    node: &'a Node,
+    shape: &Shape,
+    place: &Place,
+    problems: &mut Problems,
+) -> Option<&'a [Entry]> {
+    let Value::Table(entries) = &node.value else {
+        problems.push(place.wrong_type(node, "a table").label("write a table"));
+        return None;
+    };
+    let required = shape.section().into_iter().flat_map(|section| section.keys);
+    for key in required.filter(|key| key.absent == Absent::Required) {
+        if problems.unsupported == 0 && !entries.iter().any(|entry| entry.key == key.name) {
+            let message = format!("{} has no `{}`", place.what, key.name);
+            let problem = place.problem(Code::MissingKey, message, place.span);
+            problems.push(problem.label(format!("add `{} = {}`", key.name, key.example)));
+        }
+    }
+    Some(entries)
+}
+
+/// One key of a section.
+pub(crate) fn field<T: Read>(
+    entry: &Entry,
+    shape: &Shape,
+    place: &Place,
+    problems: &mut Problems,
+) -> Option<Field<T>> {
+    let place = place.key(&entry.key, entry.key_span);
+    let key = shape.section().and_then(|section| section.key(&entry.key));
+    let is_built = key.is_none_or(|key| key.support == Support::Built);
+    if is_built {
+        return spanned(&entry.value, entry.key_span, &place, problems);
+    }
+    if problems.unsupported == 0 {
+        problems.push(not_supported(&place, &place.what, entry.key_span));
+    }
+    // What is inside is read all the same, so that slips in it are found together with the rest.
+    problems.unsupported += 1;
+    drop(spanned::<T>(&entry.value, entry.key_span, &place, problems));
+    problems.unsupported -= 1;
+    None
+}
+
+fn spanned<T: Read>(node: &Node, key_span: Span, place: &Place, problems: &mut Problems) -> Option<Field<T>> {
+    T::read(node, place, problems).map(|value| Field { key_span, span: node.span, value })
+}
+
+pub(crate) fn not_supported(place: &Place, what: &str, span: Span) -> Problem {
+    let problem = place.problem(Code::NotSupported, format!("{what} is not supported yet"), span);
+    problem.label("remove it; nothing is skipped silently")
+}
+
+/// A key that the section does not have.
+pub(crate) fn unknown(entry: &Entry, shape: &Shape, place: &Place, problems: &mut Problems) {
+    let Some(section) = shape.section() else { return };
+    let inside = if place.what.is_empty() { String::new() } else { format!(" in {}", place.what) };
+    let message = format!("unknown key `{}`{inside}", shown(&entry.key));
+    let place = place.key(&entry.key, entry.key_span);
+    let problem = place.problem(Code::UnknownKey, message, entry.key_span);
+    problems.push(match suggestion(&entry.key, section) {
+        Some(meant) => problem.label(format!("did you mean `{meant}`?")),
+        None => problem.label(format!("known here: {}", known(section))),
+    });
+}
+
+/// Words that other programs use for what a key of ours is called, and slips no distance would find.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("rate", "quota"),
+    ("limit", "quota"),
+    ("max_in_flight", "limit"),
+    ("by", "key"),
+    ("type", "kind"),
+    ("address", "bind"),
+    ("port", "listen"),
+    ("backend", "upstream"),
+    ("target", "upstream"),
+    ("proxy_pass", "upstream"),
+    ("servers", "endpoints"),
+    ("url", "endpoints"),
+    ("urls", "endpoints"),
+    ("dry_run", "mode"),
+    ("enabled", "mode"),
+    ("methods", "method"),
+    ("location", "match"),
+    ("priority", "criticality"),
+];
+
+fn suggestion<'a>(written: &'a str, section: &Section) -> Option<&'a str>
+where
+    'static: 'a,
+{
+    let near = nearest(written, section.keys.iter().map(|key| key.name));
+    let word = written.to_lowercase();
+    let elsewhere = ELSEWHERE.iter().filter(|(theirs, ours)| *theirs == word && section.key(ours).is_some());
+    near.or_else(|| elsewhere.map(|(_, ours)| *ours).next())
+}
+
+fn known(section: &Section) -> String {
+    let built = |key: &&Key| key.support == Support::Built;
+    let names = section.keys.iter().filter(built).map(|key| format!("`{}`", key.name));
+    let names: Vec<String> = names.collect();
+    names.join(", ")
+}
+
+/// The word of a choice.
+pub(crate) fn choice<'a>(
+    node: &'a Node,
+    shape: &Shape,
+    place: &Place,
+    problems: &mut Problems,
+) -> Option<&'a str> {
+    let Shape::Choice(words) = shape else { return None };
+    let Value::Text(written) = &node.value else {
+        problems.push(place.wrong_type(node, &shape.what()).label("write one of these, in quotes"));
+        return None;
+    };
+    match words.iter().find(|(word, _)| word == written) {
+        Some((_, Support::Built)) => Some(written),
+        Some((_, Support::NotYet)) => {
+            if problems.unsupported == 0 {
+                problems.push(not_supported(place, &format!("{} `{written}`", place.key), node.span));
+            }
+            Some(written)
+        }
+        None => {
+            let allowed: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let message = format!("`{}` is none of {}", shown(written), one_of(&allowed));
+            let problem = place.value(Code::UnknownChoice, &message, node.span);
+            let meant = nearest(written, words.iter().map(|(word, _)| *word));
+            let label = meant.map(|meant| format!("did you mean `{meant}`?"));
+            problems.push(problem.label(label.unwrap_or_else(|| "write one of those".to_owned())));
+            None
+        }
+    }
+}
+
+/// A text, or a problem that asks for one.
+pub(crate) fn text<'a>(
+    node: &'a Node,
+    expected: &str,
+    place: &Place,
+    problems: &mut Problems,
+) -> Option<&'a str> {
+    match &node.value {
+        Value::Text(text) => Some(text),
+        Value::Number(number) => {
+            problems.push(place.wrong_type(node, expected).label(format!("write \"{}\"", shown(number))));
+            None
+        }
+        Value::Boolean(_) | Value::List(_) | Value::Table(_) | Value::Other(_) => {
+            problems.push(place.wrong_type(node, expected).label("write a text in quotes"));
+            None
+        }
+    }
+}
+
+impl Read for bool {
+    const SHAPE: &'static Shape = &Shape::Boolean;
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        let Value::Boolean(value) = node.value else {
+            problems
+                .push(place.wrong_type(node, "true or false").label("write true or false, without quotes"));
+            return None;
+        };
+        Some(value)
+    }
+}
+
+impl Read for u64 {
+    const SHAPE: &'static Shape = &Shape::Count;
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        let number = number(node, "a whole number", place, problems)?;
+        if let Ok(value) = number.parse() {
+            return Some(value);
+        }
+        let message = format!("`{}` is not a whole number from 0 to {}", shown(number), Self::MAX);
+        problems.push(place.value(Code::BadNumber, &message, node.span).label("write a whole number"));
+        None
+    }
+}
+
+impl Read for Cost {
+    const SHAPE: &'static Shape = &Shape::Amount;
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        let number = number(node, "a number", place, problems)?;
+        if let Some(value) = amount(number) {
+            return Some(value);
+        }
+        let message = format!("`{}` is not a number from 0 to 18446744073709", shown(number));
+        problems.push(
+            place
+                .value(Code::BadNumber, &message, node.span)
+                .label("write a number with at most six decimals"),
+        );
+        None
+    }
+}
+
+fn number<'a>(node: &'a Node, expected: &str, place: &Place, problems: &mut Problems) -> Option<&'a str> {
+    let label = match &node.value {
+        Value::Number(number) => return Some(number),
+        Value::Text(text) if amount(text).is_some() => format!("write {}, without quotes", shown(text)),
+        Value::Text(text) if place.key == "limit" && QuotaText::read(text).is_ok() => {
+            format!("write `quota = \"{}\"`; `limit` is how many may be in flight", shown(text))
+        }
+        Value::Text(_) | Value::Boolean(_) | Value::List(_) | Value::Table(_) | Value::Other(_) => {
+            format!("write {expected}")
+        }
+    };
+    problems.push(place.wrong_type(node, expected).label(label));
+    None
+}
+
+impl<T: Read> Read for Vec<Field<T>> {
+    const SHAPE: &'static Shape = &Shape::List(T::SHAPE);
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        let Value::List(items) = &node.value else {
+            let label = match T::SHAPE.section() {
+                Some(_) => format!("write `[[{}]]`", place.key),
+                None => "write a list: [ … ]".to_owned(),
+            };
+            problems.push(place.wrong_type(node, "a list").label(label));
+            return None;
+        };
+        let read = |(index, item): (usize, &Node)| {
+            let place = element(item, index, T::SHAPE, place);
+            spanned(item, item.span, &place, problems)
+        };
+        Some(items.iter().enumerate().filter_map(read).collect())
+    }
+}
+
+/// The place of a list's element: "route `charges`", "route 2", or just the list's own for single values.
+fn element(item: &Node, index: usize, shape: &Shape, place: &Place) -> Place {
+    let Shape::Section(section) = shape else { return place.clone() };
+    let name = match item.get("name").map(|name| &name.value) {
+        Some(Value::Text(name)) => format!("`{}`", shown(name)),
+        _ => (index + 1).to_string(),
+    };
+    let what = format!("{} {name}", section.noun);
+    let path = format!("{}[{index}]", place.path);
+    // The header of a list's table is the best thing to point at; an inline one is pointed at as a whole.
+    Place { path, what, key: place.key.clone(), span: item.span }
+}
+
+impl<T: Read> Read for OneOrList<T> {
+    const SHAPE: &'static Shape = &Shape::OneOrList(T::SHAPE);
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        if matches!(node.value, Value::List(_)) {
+            return Vec::read(node, place, problems).map(Self);
+        }
+        spanned(node, node.span, place, problems).map(|one| Self(vec![one]))
+    }
+}
+
+impl<T: Read> Read for Named<T> {
+    const SHAPE: &'static Shape = &Shape::Named(T::SHAPE);
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        let Value::Table(entries) = &node.value else {
+            problems.push(place.wrong_type(node, "a table").label("write a table"));
+            return None;
+        };
+        if let Some(problem) = nameless(entries, T::SHAPE, place) {
+            problems.push(problem);
+            return None;
+        }
+        let read = |entry: &Entry| {
+            let place = match T::SHAPE {
+                Shape::Section(section) => {
+                    let what = format!("{} `{}`", section.noun, shown(&entry.key));
+                    place.child(&entry.key, what, entry.key_span)
+                }
+                _ => place.key(&entry.key, entry.key_span),
+            };
+            spanned(&entry.value, entry.key_span, &place, problems).map(|field| (entry.key.clone(), field))
+        };
+        Some(Self(entries.iter().filter_map(read).collect()))
+    }
+}
+
+/// `[rule]` with the keys of a rule in it, where `[rule.NAME]` was meant.
+fn nameless(entries: &[Entry], shape: &Shape, place: &Place) -> Option<Problem> {
+    let Shape::Section(section) = shape else { return None };
+    let is_own =
+        |entry: &&Entry| section.key(&entry.key).is_some() && !matches!(entry.value.value, Value::Table(_));
+    entries.iter().find(is_own)?;
+    let message = format!("`{}` has no name", place.key);
+    let problem = place.problem(Code::MissingKey, message, place.span);
+    Some(problem.label(format!("write `[{}.NAME]`, with a name of your choice", place.path)))
+}
+
+impl<A: Read, B: Read> Read for Either<A, B> {
+    const SHAPE: &'static Shape = &Shape::Either(A::SHAPE, B::SHAPE);
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        match node.value {
+            Value::Table(_) | Value::List(_) => B::read(node, place, problems).map(Self::Larger),
+            Value::Text(_) | Value::Number(_) | Value::Boolean(_) | Value::Other(_) => {
+                A::read(node, place, problems).map(Self::Single)
+            }
+        }
+    }
+}

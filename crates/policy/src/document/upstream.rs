@@ -1,0 +1,148 @@
+//! The services behind the gateway.
+
+use tidegate_core::Cost;
+
+use super::read::{Field, Named};
+use super::values::{Method, Url};
+use super::{choice, section};
+use crate::quantity::{Length, Percent};
+
+section! {
+    /// A service behind the gateway.
+    UpstreamDoc "upstream" {
+        /// Its addresses.
+        endpoints "endpoints": Vec<Field<Url>>, Required, "[\"http://orders-1:8080\", \"http://orders-2:8080\"]", Built;
+        /// How an endpoint is chosen.
+        balance "balance": String, Default("\"p2c-ewma\"", "the less loaded of two avoids slow endpoints without herding"), "\"p2c-ewma\"", NotYet;
+        /// The protocol spoken with it.
+        protocol "protocol": UpstreamProtocol, Follows("`http/1.1` for `http://`, by negotiation for `https://`"), "\"h2\"", NotYet;
+        /// How long a whole request may take, retries included.
+        timeout "timeout": Length, Nothing("as long as the caller waits"), "\"2s\"", NotYet;
+        /// How long one attempt may take: a length of time, or a percentile of what was observed.
+        attempt_timeout "attempt_timeout": String, Nothing("as long as the request may"), "\"p99.9\"", NotYet;
+        /// Deadlines of callers.
+        deadline "deadline": DeadlineDoc, Nothing("every key of it has its default"), "{ accept = [\"grpc-timeout\"], forward = true }", NotYet;
+        /// How many requests may be in flight.
+        concurrency "concurrency": ConcurrencyDoc, Nothing("it is found out while serving"), "{ algorithm = \"vegas\", min = 10, max = 400 }", NotYet;
+        /// Whether, when and how often to try again.
+        retry "retry": RetryDoc, Nothing("every key of it has its default"), "{ attempts = 3, budget = \"10%\" }", NotYet;
+        /// When to stop calling.
+        breaker "breaker": BreakerDoc, Nothing("there is none"), "{ failure_rate = \"50%\" }", NotYet;
+        /// How refusals of the service itself are answered here already.
+        throttle "throttle": ThrottleDoc, Nothing("there is none"), "{ k = 2.0, over = \"2min\" }", NotYet;
+        /// What is answered when it cannot be called.
+        fallback "fallback": FallbackDoc, Nothing("failures are failures"), "{ status = 200, body = \"[]\" }", NotYet;
+    }
+}
+
+choice! {
+    /// The protocol spoken with an upstream.
+    UpstreamProtocol { Http1 "http/1.1" NotYet; H2 "h2" NotYet; Auto "auto" NotYet; }
+}
+
+section! {
+    /// Deadlines of callers.
+    DeadlineDoc "deadline" {
+        /// The header fields that tell them.
+        accept "accept": Vec<Field<String>>, Default("[\"grpc-timeout\"]", "it is standard"), "[\"grpc-timeout\"]", NotYet;
+        /// Whether what is left is passed on.
+        forward "forward": bool, Default("true", "work for a caller that is gone is wasted"), "true", NotYet;
+    }
+}
+
+section! {
+    /// How many requests may be in flight.
+    ConcurrencyDoc "concurrency" {
+        /// How the limit is found.
+        algorithm "algorithm": LimitAlgorithm, Default("\"vegas\"", "it needs no numbers"), "\"vegas\"", NotYet;
+        /// The lowest limit.
+        min "min": u64, Default("10", "some must always pass, or nothing is learnt"), "10", NotYet;
+        /// The highest limit.
+        max "max": u64, Default("1000", "every limit has a bound"), "400", NotYet;
+        /// How requests wait.
+        queue "queue": WaitDoc, Nothing("every key of it has its default"), "{ timeout = \"50ms\", order = \"adaptive_lifo\" }", NotYet;
+    }
+}
+
+choice! {
+    /// How a limit is found.
+    LimitAlgorithm { Fixed "fixed" NotYet; Aimd "aimd" NotYet; Vegas "vegas" NotYet; Gradient "gradient" NotYet; }
+}
+
+section! {
+    /// How requests wait.
+    WaitDoc "queue" {
+        /// How long at most.
+        timeout "timeout": Length, Default("\"50ms\"", "who waits longer retries anyway"), "\"50ms\"", NotYet;
+        /// Who comes first.
+        order "order": String, Default("\"adaptive_lifo\"", "under overload the newest still has a caller"), "\"adaptive_lifo\"", NotYet;
+    }
+}
+
+section! {
+    /// Whether, when and how often to try again.
+    RetryDoc "retry" {
+        /// How often at most, the first time included.
+        attempts "attempts": u64, Default("2", "a second endpoint is usually well"), "3", NotYet;
+        /// After which failures.
+        when "when": Vec<Field<String>>, Default("[\"connect_failure\", \"refused_stream\"]", "nothing was done yet"), "[\"connect_failure\", \"502\"]", NotYet;
+        /// For which methods.
+        methods "methods": Vec<Field<Method>>, Default("[\"GET\", \"HEAD\", \"OPTIONS\", \"PUT\", \"DELETE\"]", "doing them twice is doing them once"), "[\"GET\", \"HEAD\"]", NotYet;
+        /// The share of attempts that may be retries.
+        budget "budget": Percent, Default("\"10%\"", "more multiplies an overload"), "\"10%\"", NotYet;
+        /// How long to wait before.
+        backoff "backoff": BackoffDoc, Nothing("every key of it has its default"), "{ base = \"25ms\", max = \"250ms\" }", NotYet;
+    }
+}
+
+section! {
+    /// How long to wait before trying again.
+    BackoffDoc "backoff" {
+        /// The first time, on average.
+        base "base": Length, Default("\"25ms\"", "a lost connection is replaced in that time"), "\"25ms\"", NotYet;
+        /// At most.
+        max "max": Length, Default("\"250ms\"", "callers wait too"), "\"250ms\"", NotYet;
+    }
+}
+
+section! {
+    /// When to stop calling.
+    BreakerDoc "breaker" {
+        /// The share of failures that trips it.
+        failure_rate "failure_rate": Percent, Default("\"50%\"", "below that, most calls still help"), "\"50%\"", NotYet;
+        /// The share of slow calls that trips it.
+        slow_rate "slow_rate": Percent, Default("\"100%\"", "slowness alone is not failure"), "\"80%\"", NotYet;
+        /// What is slow.
+        slow "slow": Length, Nothing("nothing is"), "\"1s\"", NotYet;
+        /// The time over which it is counted.
+        over "over": Length, Default("\"10s\"", "long enough to be sure, short enough to help"), "\"10s\"", NotYet;
+        /// The fewest calls it judges by.
+        min_requests "min_requests": u64, Default("20", "fewer prove nothing"), "20", NotYet;
+        /// How long it stays open.
+        open_for "open_for": Length, Default("\"5s\"", "restarts take about that"), "\"5s\"", NotYet;
+        /// How many calls try whether the service is back.
+        probes "probes": u64, Default("4", "one could be luck"), "4", NotYet;
+    }
+}
+
+section! {
+    /// How refusals of the service itself are answered here already.
+    ThrottleDoc "throttle" {
+        /// How many requests are sent for each that is accepted.
+        k "k": Cost, Default("2", "the service sees that demand is back within one window"), "2.0", NotYet;
+        /// The time over which it is counted.
+        over "over": Length, Default("\"2min\"", "as in the SRE book"), "\"2min\"", NotYet;
+    }
+}
+
+section! {
+    /// What is answered when the service cannot be called.
+    FallbackDoc "fallback" {
+        /// The status.
+        status "status": u64, Default("200", "callers go on with less"), "200", NotYet;
+        /// The body.
+        body "body": String, Default("\"\"", "nothing is known about what callers expect"), "\"[]\"", NotYet;
+        /// Its header fields.
+        headers "headers": Named<String>, Nothing("none"), "{ content-type = \"application/json\" }", NotYet;
+    }
+}

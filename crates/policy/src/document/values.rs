@@ -1,0 +1,323 @@
+//! Texts that mean something by themselves: checked where they are read, so that a problem points at them.
+
+use std::net::SocketAddr;
+
+use tidegate_core::Criticality;
+use tidegate_core::rate::UtcOffset;
+
+use super::read::{Place, Read, not_supported, text};
+use super::spec::{Form, Shape, Support};
+use crate::policy::{CriticalitySource, KeySource, PathPattern, Settle};
+use crate::problem::{Code, Problems, nearest};
+use crate::quantity::{Length, Percent, QuotaText, Size, Unreadable, shown};
+use crate::text::{Node, Value};
+
+/// Implements reading by a function from the text to the value, or what is wrong with it.
+macro_rules! textual {
+    ($($type:ty, $what:literal, $pattern:expr, $example:literal, $read:expr;)+) => {$(
+        impl Read for $type {
+            const SHAPE: &'static Shape =
+                &Shape::Text(&Form { what: $what, pattern: $pattern, example: $example });
+
+            fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+                let written = text(node, $what, place, problems)?;
+                report($read(written), node, place, problems)
+            }
+        }
+    )+};
+}
+
+/// Implements reading of quantities, for which a bare number is a quantity without its unit.
+macro_rules! quantities {
+    ($($type:ty, $what:literal, $pattern:literal, $example:literal;)+) => {$(
+        impl Read for $type {
+            const SHAPE: &'static Shape =
+                &Shape::Text(&Form { what: $what, pattern: Some($pattern), example: $example });
+
+            fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+                let written = match &node.value {
+                    Value::Number(number) => number,
+                    _ => text(node, $what, place, problems)?,
+                };
+                report(Self::read(written), node, place, problems)
+            }
+        }
+    )+};
+}
+
+fn report<T>(read: Result<T, Unreadable>, node: &Node, place: &Place, problems: &mut Problems) -> Option<T> {
+    let problem = match read {
+        Ok(value) => return Some(value),
+        Err(problem) => problem,
+    };
+    if problem.code != Code::NotSupported {
+        problems.push(place.value(problem.code, &problem.message, node.span).help(problem.help));
+    } else if problems.unsupported == 0 {
+        problems.push(not_supported(place, &problem.message, node.span));
+    }
+    None
+}
+
+fn refused<T>(code: Code, written: &str, message: &str, help: impl Into<String>) -> Result<T, Unreadable> {
+    Err(Unreadable { code, message: format!("`{}` {message}", shown(written)), help: help.into() })
+}
+
+quantities! {
+    QuotaText, "a quota", r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*/\s*[0-9_.]*\s*[a-zµμ]+\s*$", "10/s";
+    Length, "a length of time", r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*[a-zµμ]+\s*$", "250ms";
+    Size, "a size", r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*[kKMGT]?i?B\s*$", "64KiB";
+    Percent, "a percentage", r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$", "20%";
+}
+
+/// The URL of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url(pub(crate) String);
+
+/// A method, as it comes over the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Method(pub(crate) String);
+
+/// A host in lower case, without a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Host(pub(crate) String);
+
+/// What callers are recognised by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallerSource(pub(crate) KeySource);
+
+const SOURCE: &str = r"^(caller|client-ip|path|route|global|header:[!#$%&'*+.^_`|~0-9A-Za-z-]+)$";
+
+textual! {
+    String, "a text", None, "text", |text: &str| Ok(text.to_owned());
+    SocketAddr, "an address and port", Some(r"^.+:[0-9]+$"), "0.0.0.0:8080", address;
+    Url, "a URL", Some("^https?://[^/]+/?$"), "http://127.0.0.1:3000", url;
+    PathPattern, "a pattern for paths", Some("^/"), "/v1/**", path;
+    KeySource, "a source of keys", Some(SOURCE), "header:x-api-key", key_source;
+    CallerSource, "a source of callers", Some("^(client-ip|header:.+)$"), "header:x-api-key", caller_source;
+    CriticalitySource, "a source of criticality", Some("^(header|baggage):.+$"), "header:x-criticality", criticality_source;
+    Settle, "where the true cost comes from", Some("^(response_header:.+|bytes:(request|response)|orca:.+)$"), "bytes:response", settle;
+    Method, "a method", Some("^[A-Z][A-Z-]*$"), "POST", method;
+    Host, "a host", None, "api.example.com", host;
+    UtcOffset, "a time zone", Some(r"^(UTC|[+-][0-9]{2}:[0-9]{2})$"), "+02:00", timezone;
+}
+
+impl Read for Criticality {
+    const SHAPE: &'static Shape = &Shape::Choice(&[
+        ("critical_plus", Support::Built),
+        ("critical", Support::Built),
+        ("sheddable_plus", Support::Built),
+        ("sheddable", Support::Built),
+    ]);
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        super::read::choice(node, Self::SHAPE, place, problems)?.parse().ok()
+    }
+}
+
+/// A number or a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NumberOrText(pub(crate) String);
+
+impl Read for NumberOrText {
+    const SHAPE: &'static Shape = &Shape::Either(u64::SHAPE, String::SHAPE);
+
+    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+        match &node.value {
+            Value::Number(number) => Some(Self(number.clone())),
+            _ => text(node, "a number or a text", place, problems).map(|text| Self(text.to_owned())),
+        }
+    }
+}
+
+fn address(written: &str) -> Result<SocketAddr, Unreadable> {
+    if let Ok(address) = written.parse() {
+        return Ok(address);
+    }
+    let (host, port) = written.rsplit_once(':').unwrap_or(("", written));
+    let help = match (host, port.parse::<u16>()) {
+        ("" | "*", Ok(port)) => {
+            format!(
+                "write \"0.0.0.0:{port}\" for all addresses, or \"127.0.0.1:{port}\" for this machine only"
+            )
+        }
+        ("localhost", Ok(port)) => format!("write \"127.0.0.1:{port}\""),
+        (_, Ok(port)) => format!("write an IP address and a port: \"0.0.0.0:{port}\""),
+        (_, Err(_)) => "write an IP address and a port: \"0.0.0.0:8080\"".to_owned(),
+    };
+    refused(Code::BadAddress, written, "is not an IP address and a port", help)
+}
+
+fn url(written: &str) -> Result<Url, Unreadable> {
+    let example = "write scheme, host and port: \"http://127.0.0.1:3000\"";
+    let Some((scheme, rest)) = written.split_once("://") else {
+        let is_authority = written.contains(['.', ':']) && !written.contains([' ', '/']);
+        let help = if is_authority { format!("write \"http://{written}\"") } else { example.to_owned() };
+        return refused(Code::BadUrl, written, "has no scheme", help);
+    };
+    if !matches!(scheme, "http" | "https") {
+        return refused(Code::BadUrl, written, "is neither http nor https", example);
+    }
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if let Some((authority, _)) = authority.split_once(['/', '?', '#']) {
+        let help = format!("requests keep their own path: write \"{scheme}://{authority}\"");
+        return refused(Code::BadUrl, written, "has a path", help);
+    }
+    if is_authority(authority) {
+        Ok(Url(format!("{scheme}://{authority}")))
+    } else {
+        refused(Code::BadUrl, written, "has no host, or one that cannot be", example)
+    }
+}
+
+/// `host`, `host:port`, `[::1]:port`.
+fn is_authority(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let is_v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match is_v6 {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => is_host(host),
+    };
+    is_port && is_host
+}
+
+fn is_host(host: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    !host.is_empty() && host.len() <= 253 && host.bytes().all(allowed)
+}
+
+fn path(written: &str) -> Result<PathPattern, Unreadable> {
+    PathPattern::new(written)
+        .or_else(|reason| refused(Code::BadPath, written, "is not a pattern for paths", reason))
+}
+
+const WORDS: [(&str, KeySource); 5] = [
+    ("caller", KeySource::Caller),
+    ("client-ip", KeySource::ClientIp),
+    ("path", KeySource::Path),
+    ("route", KeySource::Route),
+    ("global", KeySource::Global),
+];
+
+fn key_source(written: &str) -> Result<KeySource, Unreadable> {
+    if let Some(name) = written.strip_prefix("header:") {
+        return header(name, written).map(KeySource::Header);
+    }
+    if let Some((_, source)) = WORDS.iter().find(|(word, _)| *word == written) {
+        return Ok(source.clone());
+    }
+    let help = match nearest(written, WORDS.iter().map(|(word, _)| *word)) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None if is_token(written) => format!("write \"header:{written}\" for a header field"),
+        None => {
+            "write \"caller\", \"client-ip\", \"header:NAME\", \"path\", \"route\" or \"global\"".to_owned()
+        }
+    };
+    refused(Code::BadSource, written, "is not something a key can be made of", help)
+}
+
+fn caller_source(written: &str) -> Result<CallerSource, Unreadable> {
+    match key_source(written) {
+        Ok(source @ (KeySource::Header(_) | KeySource::ClientIp)) => Ok(CallerSource(source)),
+        Ok(KeySource::Caller | KeySource::Path | KeySource::Route | KeySource::Global) => refused(
+            Code::BadSource,
+            written,
+            "does not tell who is calling",
+            "write \"header:NAME\" or \"client-ip\"",
+        ),
+        Err(problem) => Err(problem),
+    }
+}
+
+fn criticality_source(written: &str) -> Result<CriticalitySource, Unreadable> {
+    match written.split_once(':') {
+        Some(("header", name)) => header(name, written).map(CriticalitySource::Header),
+        Some(("baggage", name)) if is_token(name) => Ok(CriticalitySource::Baggage(name.to_owned())),
+        _ => refused(
+            Code::BadSource,
+            written,
+            "is not something criticality is read from",
+            "write \"header:x-criticality\" or \"baggage:criticality\"",
+        ),
+    }
+}
+
+fn settle(written: &str) -> Result<Settle, Unreadable> {
+    match written.split_once(':') {
+        Some(("response_header", name)) => header(name, written).map(Settle::ResponseHeader),
+        Some(("bytes", "response")) => Ok(Settle::ResponseBytes),
+        Some(("bytes", "request")) => Ok(Settle::RequestBytes),
+        Some(("orca", _)) => Err(Unreadable {
+            code: Code::NotSupported,
+            message: format!("settle `{}`", shown(written)),
+            help: String::new(),
+        }),
+        _ => refused(
+            Code::BadSource,
+            written,
+            "is not where a true cost comes from",
+            "write \"response_header:NAME\", \"bytes:response\" or \"bytes:request\"",
+        ),
+    }
+}
+
+/// A header field's name, in lower case.
+fn header(name: &str, written: &str) -> Result<String, Unreadable> {
+    if is_token(name) {
+        return Ok(name.to_ascii_lowercase());
+    }
+    let help = "write letters, digits and hyphens: \"header:x-api-key\"";
+    refused(Code::BadField, written, "does not name a header field", help)
+}
+
+pub(crate) fn is_token(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(allowed)
+}
+
+fn method(written: &str) -> Result<Method, Unreadable> {
+    if is_token(written) && !written.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        return Ok(Method(written.to_owned()));
+    }
+    let help = match is_token(written) {
+        true => format!("methods are compared as they are written: \"{}\"", written.to_uppercase()),
+        false => "write a method such as \"POST\"".to_owned(),
+    };
+    refused(Code::BadField, written, "is not a method", help)
+}
+
+fn host(written: &str) -> Result<Host, Unreadable> {
+    let bare = written.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(written);
+    if is_host(bare) || bare.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Ok(Host(bare.to_ascii_lowercase()));
+    }
+    refused(
+        Code::BadField,
+        written,
+        "is not a host",
+        "write a name without scheme, port or star: \"api.example.com\"",
+    )
+}
+
+fn timezone(written: &str) -> Result<UtcOffset, Unreadable> {
+    if written == "UTC" {
+        return Ok(UtcOffset::UTC);
+    }
+    let parsed = || {
+        let (sign, rest) = match written.strip_prefix('-') {
+            Some(rest) => (-1, rest),
+            None => (1, written.strip_prefix('+')?),
+        };
+        let (hours, minutes) = rest.split_once(':')?;
+        let is_two = |text: &&str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = |text: &str| Some(text).filter(is_two)?.parse::<i16>().ok();
+        let minutes = number(minutes).filter(|minutes| (0..60).contains(minutes))?;
+        UtcOffset::minutes(sign * (number(hours)?.checked_mul(60)? + minutes)).ok()
+    };
+    let help =
+        "write \"UTC\" or an offset from it such as \"+02:00\"; zones with names change theirs twice a year";
+    parsed().map_or_else(|| refused(Code::BadTimezone, written, "is not a time zone", help), Ok)
+}

@@ -1,0 +1,150 @@
+//! What is wrong with a policy, and what to do about it.
+//!
+//! Every step collects its problems instead of stopping at the first, so that an operator sees all of them
+//! at once. A problem has a [`Code`] that never changes its meaning, a place in the text, and says what to
+//! write instead. Errors keep a policy from being loaded; warnings come along with it.
+
+mod code;
+mod render;
+
+pub use code::Code;
+pub use render::{json, render, summary};
+
+use crate::text::Span;
+
+/// Whether a policy with this problem can be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// It cannot.
+    Error,
+    /// It can, but surely does not do what was meant.
+    Warning,
+}
+
+/// Which text a problem is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum File {
+    /// The policy.
+    #[default]
+    Policy,
+    /// The table of callers that the policy names.
+    Callers,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Which text it is in.
+    pub file: File,
+    /// Where it stands, where it stands anywhere.
+    pub span: Option<Span>,
+    /// What kind of problem it is.
+    pub code: Code,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// The keys that lead to it: `rule.per_key.burst`.
+    pub path: String,
+    /// What stands beside the pointer into the source line.
+    pub label: Option<String>,
+    /// What to do, where that is too long for a label.
+    pub help: Option<String>,
+}
+
+impl Problem {
+    /// A problem that stands nowhere yet.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let (label, help) = (None, None);
+        Self {
+            file: File::Policy,
+            span: None,
+            code,
+            message: message.into(),
+            path: String::new(),
+            label,
+            help,
+        }
+    }
+
+    /// Whether it keeps the policy from being loaded.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+
+    pub(crate) fn at(self, span: Span) -> Self {
+        Self { span: Some(span), ..self }
+    }
+
+    pub(crate) fn path(self, path: impl Into<String>) -> Self {
+        Self { path: path.into(), ..self }
+    }
+
+    pub(crate) fn label(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
+    }
+
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
+/// All problems so far.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    found: Vec<Problem>,
+    file: File,
+    /// How many of the keys around the present one are not supported yet; they have said so already.
+    pub(crate) unsupported: usize,
+}
+
+impl Problems {
+    /// Problems found from now on are in this file.
+    pub(crate) fn turn_to(&mut self, file: File) {
+        self.file = file;
+    }
+
+    pub(crate) fn push(&mut self, problem: Problem) {
+        self.found.push(Problem { file: self.file, ..problem });
+    }
+
+    pub(crate) fn push_in(&mut self, file: File, problem: Problem) {
+        self.found.push(Problem { file, ..problem });
+    }
+
+    /// Whether anything at this path or below has a problem already, so that what follows from it need not
+    /// be said too.
+    pub(crate) fn mentions(&self, path: &str) -> bool {
+        let is_below = |problem: &&Problem| {
+            let rest = problem.path.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.found.iter().any(|problem| problem.file == self.file && is_below(&problem))
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.found.iter().any(|problem| problem.severity() == Severity::Error)
+    }
+
+    /// In the order of the text; what stands nowhere comes last.
+    pub(crate) fn sorted(mut self) -> Vec<Problem> {
+        self.found.sort_by_key(|problem| {
+            (problem.file, problem.span.map_or(usize::MAX, |span| span.start), problem.code)
+        });
+        self.found.dedup();
+        self.found
+    }
+}
+
+/// The candidate nearest to what was written, if any is near enough to have been meant.
+pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let written = written.to_lowercase().replace('-', "_");
+    let distance =
+        |candidate: &str| strsim::damerau_levenshtein(&written, &candidate.to_lowercase().replace('-', "_"));
+    let scored = candidates.into_iter().map(|candidate| (distance(candidate), candidate));
+    let near = scored.filter(|(distance, candidate)| {
+        // One slip in a short word, two in a longer one, or the beginning of a long one.
+        *distance <= 1 + candidate.len() / 5 || (written.len() >= 3 && candidate.starts_with(&written))
+    });
+    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}

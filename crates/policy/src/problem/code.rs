@@ -1,0 +1,183 @@
+//! The codes of problems: stable, so that scripts, searches and the reference can rely on them.
+
+use std::fmt;
+
+use super::Severity;
+
+macro_rules! codes {
+    ($($name:ident = $number:literal $severity:ident $title:literal, $meaning:literal, $remedy:literal;)+) => {
+        /// What kind of problem it is. A number, once given, keeps its meaning.
+        ///
+        /// `TG010x` is about reading and keys, `TG011x` to `TG012x` about values, `TG02xx` about things that
+        /// refer to each other, `TG03xx` about values that contradict each other.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $(#[doc = $title] $name = $number,)+
+        }
+
+        impl Code {
+            /// All of them, by number.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// Whether it keeps a policy from being loaded.
+            #[must_use]
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)+ }
+            }
+
+            /// What it is, in a few words.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)+ }
+            }
+
+            /// What it means.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning,)+ }
+            }
+
+            /// What to do about it.
+            #[must_use]
+            pub const fn remedy(self) -> &'static str {
+                match self { $(Self::$name => $remedy,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    NotText = 100 Error "the file is not text",
+        "A policy is UTF-8 text, and the file holds bytes that are not.",
+        "Save the file as UTF-8.";
+    Syntax = 101 Error "the text cannot be read",
+        "The file breaks the grammar of TOML, YAML or JSON. Which one is meant is told by the ending of its name.",
+        "Mend the line that is pointed at. Texts stand in quotes: `quota = \"10/s\"`.";
+    UnknownKey = 102 Error "unknown key",
+        "No such key is known at this place. Nothing is ever skipped silently, for a mistyped limit is no limit.",
+        "Correct the name; the message names the nearest one there is.";
+    KeyTwice = 103 Error "a key is given twice",
+        "One table has the same key more than once, so it is not clear which value counts.",
+        "Remove one of them.";
+    WrongType = 104 Error "a value of another type is expected",
+        "The key is right, but its value is, for example, a text where a number is expected.",
+        "Write what the message asks for.";
+    MissingKey = 105 Error "a key is missing",
+        "Something that is needed here was not given, and there is no default that could be right.",
+        "Add the key.";
+    TooLarge = 106 Error "the file is too large or nested too deeply",
+        "Files up to 16 MiB and nesting up to 64 levels are read, so that no file can exhaust the process.",
+        "Split or simplify the file.";
+    Yaml = 107 Error "a part of YAML that is not read",
+        "Aliases, tags, several documents and keys that are no texts are refused: each can change what a policy says without that being visible.",
+        "Write the value out.";
+    UnknownChoice = 108 Error "not one of the values allowed",
+        "The key takes one of a few words, and this is none of them.",
+        "Write one of the words that the message lists.";
+    BadName = 109 Error "not usable as a name",
+        "Names of rules, routes, listeners and upstreams appear in headers and metrics, so they are made of letters, digits, `_`, `-` and `.`.",
+        "Choose another name.";
+    QuotaUnit = 110 Error "a quota without a unit",
+        "A quota says how much and in which time; a bare number leaves the time open.",
+        "Write `\"10/s\"`, `\"10/min\"`, `\"10/hour\"`, `\"10/day\"` or `\"10/month\"`.";
+    BadQuota = 111 Error "not a quota",
+        "A quota is an amount, a slash and a length of time: `\"10/s\"`, `\"2.5/s\"`, `\"100/30s\"`, `\"5000/day\"`.",
+        "Write it in that form.";
+    BadDuration = 112 Error "not a length of time",
+        "A length of time is a number with a unit: `\"250ms\"`, `\"25s\"`, `\"10min\"`, `\"1h\"`, `\"1day\"`.",
+        "Write it in that form, in quotes.";
+    BadSize = 113 Error "not a size",
+        "A size is a whole number of bytes with a unit: `\"64KiB\"`, `\"10MB\"`, `\"512B\"`.",
+        "Write it in that form, in quotes.";
+    BadPercent = 114 Error "not a percentage",
+        "A share is written as a percentage from 0 to 100: `\"20%\"`.",
+        "Write it in that form, in quotes.";
+    BadNumber = 115 Error "a number out of range",
+        "The number is negative, too large, or has a fraction where only whole numbers make sense.",
+        "Write a number in the range that the message names.";
+    BadAddress = 116 Error "not an address to listen on",
+        "An address is an IP address and a port: `\"0.0.0.0:8080\"`, `\"[::]:8080\"`.",
+        "Write both. `0.0.0.0` listens on all addresses, `127.0.0.1` on this machine only.";
+    BadUrl = 117 Error "not the URL of an upstream",
+        "An endpoint is a URL of scheme, host and, where needed, port: `\"http://127.0.0.1:3000\"`.",
+        "Write it in that form. Paths are not part of it: requests keep their own.";
+    BadPath = 118 Error "not a pattern for paths",
+        "A pattern begins with a slash; `*` stands for one segment and `/**` at the end for any number of them.",
+        "Write it in that form.";
+    BadSource = 119 Error "not something a key can be made of",
+        "Keys are made of `caller`, `client-ip`, `header:NAME`, `path`, `route` or `global`; callers are recognised by `header:NAME` and `client-ip`; criticality is read from `header:NAME` and `baggage:NAME`.",
+        "Write one of those.";
+    BadField = 120 Error "not the name of a header field, a method or a host",
+        "These names are compared with what comes over the wire, and no request could ever have this one.",
+        "Correct the name.";
+    BadTimezone = 122 Error "not a time zone",
+        "Calendar windows begin at midnight of UTC or of a fixed offset from it.",
+        "Write `\"UTC\"` or an offset such as `\"+02:00\"`.";
+    NotSupported = 190 Error "not supported yet",
+        "The key belongs to the language, but this version does not act on it. It is refused rather than skipped, since a protection that was asked for and is not there is worse than none.",
+        "Remove it, or wait for a version that supports it.";
+    BadVersion = 191 Error "a version of the language that is not known",
+        "The file says that it is written for another version of the policy language.",
+        "Write `version = 1`.";
+    UnknownRule = 201 Error "no such rule",
+        "A route or a caller refers to a rule that the policy does not have.",
+        "Correct the name, or add the rule.";
+    UnknownUpstream = 202 Error "no such upstream",
+        "A route refers to an upstream that the policy does not have, or does not say which of several is meant.",
+        "Correct the name, or add the upstream.";
+    NameTwice = 203 Error "a name is given twice",
+        "Two routes or two listeners have the same name, so metrics and messages could not tell them apart.",
+        "Rename one of them.";
+    NoCallers = 204 Error "the table of callers is not there",
+        "The policy names a file of callers, and it was not read.",
+        "Put the file where the policy says.";
+    UnknownPlan = 205 Warning "no rule knows this plan",
+        "A caller is on a plan for which no rule has a limit of its own, so the plan changes nothing.",
+        "Correct the name, or add the plan to a rule.";
+    UnusedRule = 210 Warning "no route uses this rule",
+        "The rule never limits anything, because no route lists it.",
+        "Add it to the `rules` of a route, or remove it.";
+    UnusedUpstream = 211 Warning "no route uses this upstream",
+        "Nothing is ever sent there.",
+        "Name it as the `upstream` of a route, or remove it.";
+    BurstBelowCost = 301 Error "a cost that can never be paid",
+        "A request costs more than the rule allows at once, so it would be refused for ever, however idle the service is.",
+        "Raise the burst (or the quota of a window) to the cost at least, or lower the cost.";
+    BurstOfWindow = 302 Error "an algorithm without a burst",
+        "Windows allow their whole quota at once and warm-up never more than its rate, so a burst could only contradict them.",
+        "Remove `burst`, or choose `token_bucket`, `leaky_bucket` or `smooth`.";
+    NotForThis = 303 Error "a key that does nothing here",
+        "The key belongs to another algorithm or another kind of rule and would be without effect.",
+        "Remove it, or choose the algorithm or kind it belongs to.";
+    TooManyRules = 304 Error "too many rules for one route",
+        "A request can meet at most 16 rules, so that deciding about it needs no memory of its own.",
+        "Split the route, or merge rules.";
+    OutOfReach = 306 Error "a limit that cannot be kept",
+        "The numbers are beyond what can be counted: most often a burst that takes longer than 400 days to fill.",
+        "Use smaller numbers, as the message says.";
+    DelayAndBurst = 307 Error "contradicting ways to wait",
+        "`nodelay` lets nobody wait and `delay` says how many need not; and no more can pass undelayed than may wait at all.",
+        "Keep one of the two, with `delay` not above `burst`.";
+    ExemptWithRules = 308 Error "an exempt route with rules",
+        "Requests of an exempt route meet no rules, so listing some contradicts it.",
+        "Remove `exempt` or `rules`.";
+    OpenAdmin = 309 Error "an admin API that anybody could use",
+        "The admin API can change limits and drain the process. On an address that others can reach it needs a token.",
+        "Let it listen on loopback: `admin = \"127.0.0.1:9900\"`.";
+    NeverReached = 311 Warning "a route that is never reached",
+        "Routes are tried in order, and an earlier one takes every request that this one would.",
+        "Move the narrower route before the wider one, or remove it.";
+    MayBeAbsent = 312 Warning "a key that requests may lack",
+        "Requests without the field all share one counter, apart from every caller that has it.",
+        "Let callers be recognised by a second source, and count by caller.";
+    PlansWithoutCallers = 313 Warning "plans that nobody is on",
+        "Which caller is on which plan stands in the table of callers, and the policy names none.",
+        "Add `table` to `[caller]`, or remove the plans.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TG{:04}", *self as u16)
+    }
+}
