@@ -161,7 +161,7 @@ impl<'a> Settings<'a> {
     /// The quota with what can be taken at once, and the algorithm ready to be enrolled.
     fn shape(&self, written: &QuotaText, burst: Option<Cost>) -> Result<(Quota, Shape), Invalid> {
         let quota = Quota::new(written.amount, written.window.duration)?;
-        let with_burst = || burst.map_or(Ok(quota), |burst| quota.with_burst(burst));
+        let with_burst = || quota.with_burst(burst.unwrap_or(written.amount));
         let max_wait = self.written.max_wait.as_ref().map_or(MAX_WAIT, |field| field.value.duration);
         Ok(match self.algorithm {
             Algorithm::TokenBucket => {
