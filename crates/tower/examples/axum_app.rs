@@ -9,11 +9,11 @@ use std::error::Error;
 
 use axum::Router;
 use axum::routing::get;
-use tidegate_tower::GateLayer;
+use tidegate_tower::{GateLayer, SystemClock};
 use tokio::net::TcpListener;
 
-#[path = "parts/policy.rs"]
-mod policy;
+#[path = "parts/layer.rs"]
+pub(crate) mod layer;
 
 /// The application. Every route is behind the gate, the answer to an unknown path too.
 pub(crate) fn app(layer: GateLayer) -> Router {
@@ -23,5 +23,5 @@ pub(crate) fn app(layer: GateLayer) -> Router {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:3000").await?;
-    Ok(axum::serve(listener, app(GateLayer::new(policy::gate()?))).await?)
+    Ok(axum::serve(listener, app(layer::layer(SystemClock::new())?)).await?)
 }

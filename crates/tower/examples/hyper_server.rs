@@ -17,12 +17,12 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tidegate_tower::body::CountedBody;
-use tidegate_tower::{GateLayer, Peer};
+use tidegate_tower::{GateLayer, Peer, SystemClock};
 use tokio::net::TcpListener;
 use tower::{Layer, service_fn};
 
-#[path = "parts/policy.rs"]
-mod policy;
+#[path = "parts/layer.rs"]
+mod layer;
 
 async fn hello(_request: Request<CountedBody<Incoming>>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from_static(b"hello"))))
@@ -47,5 +47,5 @@ pub(crate) async fn serve(listener: TcpListener, layer: GateLayer) -> io::Result
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:3000").await?;
-    Ok(serve(listener, GateLayer::new(policy::gate()?)).await?)
+    Ok(serve(listener, layer::layer(SystemClock::new())?).await?)
 }

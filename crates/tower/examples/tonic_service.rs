@@ -7,13 +7,13 @@
 
 use std::error::Error;
 
-use tidegate_tower::GateLayer;
+use tidegate_tower::{GateLayer, SystemClock};
 use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-#[path = "parts/policy.rs"]
-mod policy;
+#[path = "parts/layer.rs"]
+mod layer;
 
 /// Serves until the listener fails.
 pub(crate) async fn serve(listener: TcpListener, layer: GateLayer) -> Result<(), tonic::transport::Error> {
@@ -25,5 +25,5 @@ pub(crate) async fn serve(listener: TcpListener, layer: GateLayer) -> Result<(),
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:3000").await?;
-    Ok(serve(listener, GateLayer::new(policy::gate()?)).await?)
+    Ok(serve(listener, layer::layer(SystemClock::new())?).await?)
 }

@@ -12,6 +12,7 @@
 
 mod future;
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{fmt, mem};
@@ -19,7 +20,8 @@ use std::{fmt, mem};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use tidegate_policy::{Decision, Gate};
+use tidegate_core::Invalid;
+use tidegate_policy::{Decision, Gate, Policy};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -45,6 +47,17 @@ struct Shared<I> {
 }
 
 impl GateLayer {
+    /// A gate of its own for `policy`, with a seed that strangers do not know.
+    ///
+    /// # Errors
+    /// When the policy exceeds a bound of the gate.
+    pub fn for_policy(policy: Policy, clock: impl Clock + 'static) -> Result<Self, Invalid> {
+        // The standard library's hasher is seeded by the system; what it makes of nothing is a random number.
+        let seed = RandomState::new().hash_one(());
+        let gate = Gate::new(policy, seed, clock.now())?;
+        Ok(Self::new(Arc::new(gate)).clock(clock))
+    }
+
     /// The gate with the usual ways: HTTP requests, the system's clock, fields on every answer.
     #[must_use]
     pub fn new(gate: Arc<Gate>) -> Self {
@@ -55,6 +68,12 @@ impl GateLayer {
 }
 
 impl<I> GateLayer<I> {
+    /// The gate it asks.
+    #[must_use]
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.shared.gate
+    }
+
     /// The same gate with another way to identify requests.
     #[must_use]
     pub fn identify<J>(self, identify: J) -> GateLayer<J> {

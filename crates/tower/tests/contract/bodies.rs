@@ -24,7 +24,7 @@ async fn is_free(service: &GateService<Inner>) -> bool {
 }
 
 fn streaming(body: impl Into<Vec<Step>>) -> GateService<Inner> {
-    serve([concurrent(1)], Inner { body: body.into(), ..Inner::default() })
+    serve([&concurrent(1)], Inner { body: body.into(), ..Inner::default() })
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,7 +87,7 @@ async fn an_answer_to_head_has_ended_with_its_head() {
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_cancelled_while_it_works_gives_its_place_back() {
     let inner = Inner { pauses: 3, ..Inner::default() };
-    let service = serve([concurrent(1)], inner);
+    let service = serve([&concurrent(1)], inner);
     let mut working = Box::pin(service.clone().oneshot(request("alice")));
     assert!(poll_once(working.as_mut()).is_pending());
     assert!(!is_free(&service).await);
@@ -98,7 +98,7 @@ async fn a_service_that_is_cancelled_while_it_works_gives_its_place_back() {
 /// A body that knows its length and its end, as servers' own bodies do.
 #[tokio::test(start_paused = true)]
 async fn what_a_body_says_of_itself_is_passed_on() {
-    let layer = crate::support::layer([concurrent(1)]);
+    let layer = crate::support::layer([&concurrent(1)]);
     let inner = tower::service_fn(|_| async {
         Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(bytes::Bytes::from(
             "abc",
@@ -128,7 +128,7 @@ async fn what_a_body_says_of_itself_is_passed_on() {
 async fn a_body_dropped_with_all_it_promised_has_ended() {
     let mut inner = Inner { body: vec![Step::Data("abc"), Step::Pending], ..Inner::default() };
     inner.head.insert("content-length", 3.into());
-    let service = serve([concurrent(1)], inner);
+    let service = serve([&concurrent(1)], inner);
     let mut response = ask(&service).await;
     response.body_mut().frame().await.unwrap().unwrap();
     drop(response);

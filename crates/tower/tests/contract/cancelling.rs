@@ -10,7 +10,7 @@ use tidegate_tower::GateService;
 use tidegate_tower::body::GuardedBody;
 use tower::ServiceExt;
 
-use crate::policies::{concurrent, shaped};
+use crate::policies::{SHAPED, concurrent};
 use crate::support::{Inner, Step, Steps, answer, request, serve};
 
 /// A request under way: its answer, then its body.
@@ -47,7 +47,7 @@ fn hesitant() -> Inner {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_at_every_await_point_frees_everything() {
-    let service = serve([shaped(), concurrent(1)], hesitant());
+    let service = serve([SHAPED, &concurrent(1)], hesitant());
     let mut steps = 0;
     let mut has_ended = false;
     while !has_ended {
@@ -73,7 +73,7 @@ const PLACES: u32 = 50;
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_at_random_leaks_nothing() {
-    let service = serve([concurrent(PLACES)], hesitant());
+    let service = serve([&concurrent(PLACES)], hesitant());
     let mut chance = Chance(0x2545_f491_4f6c_dd1d);
     let mut works: Vec<Option<Work>> = (0..PLACES).map(|_| None).collect();
     let mut cancelled = 0;

@@ -6,13 +6,13 @@ use std::time::Duration;
 use http::Request;
 use tower::{Service, ServiceExt};
 
-use crate::policies::{concurrent, per_key, shaped};
+use crate::policies::{PER_KEY, SHAPED, concurrent};
 use crate::support::{Inner, Steps, answer, poll_once, request, serve};
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_hesitates_is_not_overloaded() {
     let inner = Inner { hesitations: 1, ..Inner::default() };
-    let service = serve([per_key(), concurrent(1)], inner.clone());
+    let service = serve([PER_KEY, &concurrent(1)], inner.clone());
     let mut waiting = service.clone();
     let mut ready = pin!(ServiceExt::<Request<Steps>>::ready(&mut waiting));
     assert!(poll_once(ready.as_mut()).is_pending());
@@ -25,7 +25,7 @@ async fn a_service_that_hesitates_is_not_overloaded() {
 
 #[tokio::test(start_paused = true)]
 async fn asking_for_readiness_takes_nothing() {
-    let mut service = serve([per_key(), concurrent(1)], Inner::default());
+    let mut service = serve([PER_KEY, &concurrent(1)], Inner::default());
     for _ in 0..100 {
         ServiceExt::<Request<Steps>>::ready(&mut service).await.unwrap();
     }
@@ -37,7 +37,7 @@ async fn asking_for_readiness_takes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_leaves_the_service_ready_and_uncalled() {
     let inner = Inner { hesitations: 1, ..Inner::default() };
-    let mut service = serve([per_key()], inner.clone());
+    let mut service = serve([PER_KEY], inner.clone());
     let mut statuses = Vec::new();
     for _ in 0..25 {
         // The service is asked for readiness once a request, as the contract of tower has it.
@@ -53,7 +53,7 @@ async fn a_refusal_leaves_the_service_ready_and_uncalled() {
 async fn a_shaped_request_waits_its_turn_before_the_service_is_called() {
     // The service asserts that whoever is called has said it is ready.
     let inner = Inner { hesitations: 1, ..Inner::default() };
-    let mut service = serve([shaped()], inner.clone());
+    let mut service = serve([SHAPED], inner.clone());
     let started = tokio::time::Instant::now();
     let mut answers = Vec::new();
     for _ in 0..4 {

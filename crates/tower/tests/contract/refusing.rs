@@ -1,13 +1,16 @@
 //! Refusals, byte for byte.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use tidegate_core::Cost;
 use tidegate_policy::policy::{Rule, RuleCost};
+use tidegate_tower::GateLayer;
 use tower::{Layer, ServiceExt};
 
-use crate::policies::{concurrent, per_key};
-use crate::support::{Inner, Step, answer, field, layer, request, serve};
+use crate::policies::{self, PER_KEY, PER_PATH, concurrent};
+use crate::support::{Inner, Step, TokioClock, answer, field, request, serve};
 
 /// The head as it would be written, in the order of names.
 fn head(response: &Response<Bytes>) -> String {
@@ -26,7 +29,7 @@ fn json(response: &Response<Bytes>) -> serde_json::Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_spent_quota_is_429_with_everything_a_caller_needs() {
-    let service = serve([per_key()], Inner::default());
+    let service = serve([PER_KEY], Inner::default());
     for _ in 0..20 {
         assert_eq!(answer(&service, request("alice")).await.status(), 200);
     }
@@ -53,7 +56,7 @@ x-envoy-ratelimited: true"#
 
 #[tokio::test(start_paused = true)]
 async fn waiting_as_told_is_enough() {
-    let service = serve([per_key()], Inner::default());
+    let service = serve([PER_KEY], Inner::default());
     for _ in 0..20 {
         answer(&service, request("alice")).await;
     }
@@ -67,7 +70,7 @@ async fn waiting_as_told_is_enough() {
 #[tokio::test(start_paused = true)]
 async fn too_many_in_flight_is_429_without_a_window() {
     let body = vec![Step::Data("a")];
-    let service = serve([per_key(), concurrent(1)], Inner { body, ..Inner::default() });
+    let service = serve([PER_KEY, &concurrent(1)], Inner { body, ..Inner::default() });
     let streaming = service.clone().oneshot(request("alice")).await.unwrap();
     assert_eq!(
         field(streaming.headers(), "ratelimit-policy"),
@@ -97,8 +100,11 @@ x-envoy-ratelimited: true"#
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_can_never_pass_is_told_so() {
+    // No file can say so, but a rule can be made so.
+    let mut policy = policies::policy([PER_KEY]);
     let cost = Some(RuleCost { estimate: Cost::of(21), settle: None });
-    let service = serve([Rule { cost, ..per_key() }], Inner::default());
+    policy.rules[0] = Arc::new(Rule { cost, ..Rule::clone(&policy.rules[0]) });
+    let service = GateLayer::for_policy(policy, TokioClock::new()).unwrap().layer(Inner::default());
     let refused = answer(&service, request("alice")).await;
     assert_eq!(
         (refused.status().as_u16(), field(refused.headers(), "tidegate-retry")),
@@ -111,7 +117,7 @@ async fn a_request_that_can_never_pass_is_told_so() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_sent_twice_is_400() {
     let inner = Inner::default();
-    let service = serve([per_key()], inner.clone());
+    let service = serve([PER_KEY], inner.clone());
     let mut twice = request("alice");
     twice.headers_mut().append("x-api-key", "bob".parse().unwrap());
     let refused = answer(&service, twice).await;
@@ -131,7 +137,7 @@ tidegate-retry: never"#
 
 #[tokio::test(start_paused = true)]
 async fn grpc_is_refused_in_its_own_terms() {
-    let service = serve([per_key()], Inner::default());
+    let service = serve([PER_KEY], Inner::default());
     let grpc = |content_type: &str| {
         let mut request = request("alice");
         request.headers_mut().insert("content-type", content_type.parse().unwrap());
@@ -171,16 +177,14 @@ x-envoy-ratelimited: true"#
 
 #[tokio::test(start_paused = true)]
 async fn an_escaped_slash_passes_unless_a_rule_looks_at_paths() {
-    use tidegate_policy::policy::{KeySource, KeySpec};
     let escaped = || {
         let mut request = request("alice");
         *request.uri_mut() = "/a%2Fb".parse().unwrap();
         request
     };
-    let by_key = serve([per_key()], Inner::default());
+    let by_key = serve([PER_KEY], Inner::default());
     assert_eq!(answer(&by_key, escaped()).await.status(), 200);
-    let rule = Rule { key: KeySpec(vec![KeySource::Path]), ..per_key() };
-    let by_path = layer([rule]).layer(Inner::default());
+    let by_path = serve([PER_PATH], Inner::default());
     let refused = answer(&by_path, escaped()).await;
     assert_eq!(refused.status(), 400);
     assert_eq!(json(&refused)["detail"], "the path has an escaped slash, backslash or NUL");

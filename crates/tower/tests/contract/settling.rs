@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tidegate_policy::policy::Settle;
 use tidegate_tower::body::CountedBody;
 use tower::{Layer, ServiceExt};
 
@@ -19,23 +18,23 @@ async fn left(service: &tidegate_tower::GateService<Inner>) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_header_of_the_answer_is_the_true_cost_at_once() {
-    let settle = || settled(Settle::ResponseHeader("x-cost".to_owned()));
+    let settle = || settled("response_header:x-cost");
     let costing = |cost: &'static str| {
         let mut inner = Inner::default();
         inner.head.insert("x-cost", cost.parse().unwrap());
-        serve([settle()], inner)
+        serve([&settle()], inner)
     };
     assert_eq!(left(&costing("250.5")).await, "\"settled\";r=749;t=1");
     assert_eq!(left(&costing("0")).await, "\"settled\";r=1000;t=0");
     // What cannot be read leaves the estimate.
     assert_eq!(left(&costing("much")).await, "\"settled\";r=990;t=1");
-    assert_eq!(left(&serve([settle()], Inner::default())).await, "\"settled\";r=990;t=1");
+    assert_eq!(left(&serve([&settle()], Inner::default())).await, "\"settled\";r=990;t=1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_bytes_of_the_answer_are_the_true_cost_at_its_end() {
     let body = vec![Step::Data("0123456789"), Step::Data("0123456789"), Step::Data("0123456789")];
-    let service = serve([settled(Settle::ResponseBytes)], Inner { body, ..Inner::default() });
+    let service = serve([&settled("bytes:response")], Inner { body, ..Inner::default() });
     let mut streaming = service.clone().oneshot(request("alice")).await.unwrap();
     assert_eq!(field(streaming.headers(), "ratelimit-policy"), "\"settled\";q=1000;qu=\"content-bytes\";w=1");
     assert_eq!(field(streaming.headers(), "ratelimit"), "\"settled\";r=990;t=1");
@@ -54,7 +53,7 @@ async fn the_bytes_of_the_request_are_counted_as_the_service_reads_them() {
         let body = request.into_body().collect().await.unwrap().to_bytes();
         Ok::<_, Infallible>(Response::new(Full::new(body)))
     });
-    let service = layer([settled(Settle::RequestBytes)]).layer(echo);
+    let service = layer([&settled("bytes:request")]).layer(echo);
     let send = async |body: &'static str| {
         let response = service.clone().oneshot(Request::new(Full::new(Bytes::from(body)))).await.unwrap();
         let left = field(response.headers(), "ratelimit");

@@ -12,8 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use tidegate_core::{Moment, WallTime};
-use tidegate_policy::policy::Rule;
-use tidegate_policy::{Gate, Now};
+use tidegate_policy::Now;
 use tidegate_tower::body::CountedBody;
 use tidegate_tower::{Clock, GateLayer, GateService};
 use tower::{Layer, Service, ServiceExt};
@@ -153,15 +152,11 @@ impl Future for Answer {
     }
 }
 
-pub fn layer(rules: impl IntoIterator<Item = Rule>) -> GateLayer {
-    GateLayer::new(gate(rules)).clock(TokioClock::new())
+pub fn layer<const N: usize>(rules: [&str; N]) -> GateLayer {
+    GateLayer::for_policy(policies::policy(rules), TokioClock::new()).unwrap()
 }
 
-pub fn gate(rules: impl IntoIterator<Item = Rule>) -> Arc<Gate> {
-    Arc::new(Gate::new(policies::policy(rules), 7, Now::default()).unwrap())
-}
-
-pub fn serve(rules: impl IntoIterator<Item = Rule>, inner: Inner) -> GateService<Inner> {
+pub fn serve<const N: usize>(rules: [&str; N], inner: Inner) -> GateService<Inner> {
     layer(rules).layer(inner)
 }
 

@@ -5,7 +5,7 @@ use tidegate_tower::Respond;
 use tidegate_tower::respond::{LegacyReset, RateLimitFields, Speech};
 use tower::Layer;
 
-use crate::policies::per_key;
+use crate::policies::PER_KEY;
 use crate::support::{Inner, answer, field, layer, request};
 
 #[tokio::test(start_paused = true)]
@@ -13,7 +13,7 @@ async fn fields_of_the_service_stay_above_ours() {
     let mut inner = Inner::default();
     inner.head.insert("ratelimit", "\"origin\";r=3;t=9".parse().unwrap());
     inner.head.insert("ratelimit-policy", "\"origin\";q=9;w=9".parse().unwrap());
-    let service = layer([per_key()]).layer(inner);
+    let service = layer([PER_KEY]).layer(inner);
     let response = answer(&service, request("alice")).await;
     assert_eq!(field(response.headers(), "ratelimit"), r#""origin";r=3;t=9 | "per_key";r=19;t=1"#);
     assert_eq!(field(response.headers(), "ratelimit-policy"), r#""origin";q=9;w=9 | "per_key";q=20;w=2"#);
@@ -27,7 +27,7 @@ async fn fields_are_sent_as_chosen() {
         (RateLimitFields::Never, false, false),
     ] {
         let respond = Respond::default().ratelimit_fields(fields);
-        let service = layer([per_key()]).respond(respond).layer(Inner::default());
+        let service = layer([PER_KEY]).respond(respond).layer(Inner::default());
         let admitted = answer(&service, request("alice")).await;
         for _ in 0..19 {
             answer(&service, request("alice")).await;
@@ -46,7 +46,7 @@ async fn older_fields_are_sent_when_asked_for() {
     for (reset, seconds) in [(LegacyReset::Seconds, "1"), (LegacyReset::UnixTime, "101")] {
         let respond =
             Respond::default().ratelimit_fields(RateLimitFields::Never).legacy_ratelimit_fields(reset);
-        let service = layer([per_key()]).respond(respond).layer(Inner::default());
+        let service = layer([PER_KEY]).respond(respond).layer(Inner::default());
         tokio::time::advance(std::time::Duration::from_secs(100)).await;
         let response = answer(&service, request("alice")).await;
         let told = ["limit", "remaining", "reset"]
@@ -57,9 +57,9 @@ async fn older_fields_are_sent_when_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn decisions_are_named_when_asked_for() {
-    let silent = layer([per_key()]).layer(Inner::default());
+    let silent = layer([PER_KEY]).layer(Inner::default());
     assert!(!answer(&silent, request("alice")).await.headers().contains_key("tidegate-decision"));
-    let service = layer([per_key()]).respond(Respond::default().debug_headers()).layer(Inner::default());
+    let service = layer([PER_KEY]).respond(Respond::default().debug_headers()).layer(Inner::default());
     let admitted = answer(&service, request("alice")).await;
     assert!(field(admitted.headers(), "tidegate-decision").starts_with("admitted; id=\""));
     for _ in 0..19 {

@@ -1,7 +1,7 @@
 //! The examples, over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must fail")]
-#![expect(clippy::duplicate_mod, reason = "each example stands alone, with its own copy of the policy")]
+#![expect(clippy::duplicate_mod, reason = "each example stands alone, with its own copy of the layer")]
 
 #[expect(dead_code, reason = "their main functions are not run here")]
 #[path = "../../examples/axum_app.rs"]
@@ -9,9 +9,6 @@ mod axum_app;
 #[expect(dead_code, reason = "their main functions are not run here")]
 #[path = "../../examples/hyper_server.rs"]
 mod hyper_server;
-#[path = "../../examples/parts/policy.rs"]
-#[expect(dead_code, reason = "the clock is told here")]
-mod policy;
 #[expect(dead_code, reason = "their main functions are not run here")]
 #[path = "../../examples/tonic_service.rs"]
 mod tonic_service;
@@ -21,14 +18,13 @@ mod http1;
 
 use std::net::SocketAddr;
 
-use tidegate_policy::Now;
 use tidegate_tower::GateLayer;
 use tidegate_tower::clock::ToldClock;
 use tokio::net::TcpListener;
 
 /// A layer whose time stands still, so that answers can be compared byte for byte.
 fn layer() -> GateLayer {
-    GateLayer::new(policy::gate_at(Now::default()).unwrap()).clock(ToldClock::default())
+    axum_app::layer::layer(ToldClock::default()).unwrap()
 }
 
 async fn listen() -> (TcpListener, SocketAddr) {
