@@ -16,13 +16,20 @@ mod standing;
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
-use tidegate_core::Invalid;
+use tidegate_core::keyed::Key;
+use tidegate_core::{Cost, Criticality, Invalid};
 
 pub use admitted::Admitted;
 pub(crate) use admitted::{Met, Mets, Took};
 pub use refused::{Cause, Refused};
+pub(crate) use standing::places;
 pub use standing::{Standing, Standings};
+
+use crate::attributes::Attributes;
+use crate::gate::{Now, Plan};
+use crate::record::Record;
 
 /// May this request pass now, and what follows?
 #[derive(Debug)]
@@ -93,5 +100,34 @@ impl FromStr for DecisionId {
         let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = if is_hex { u64::from_str_radix(text, 16).ok() } else { None };
         number.map(Self).ok_or_else(|| Invalid::new("decision", text, "sixteen hexadecimal digits"))
+    }
+}
+
+/// What the records of all decisions have in common.
+fn record(
+    plan: &Plan,
+    (id, at): (DecisionId, Now),
+    attributes: &Attributes<'_>,
+    caller: Option<Key>,
+) -> Record {
+    Record {
+        time: at.wall,
+        id,
+        method: attributes.method.to_owned(),
+        path: attributes.path.to_owned(),
+        route: None,
+        caller: plan.caller_shown(attributes).filter(|_| caller.is_some()),
+        fingerprint: caller.map(Key::bits),
+        criticality: Criticality::default(),
+        cost: Cost::ONE,
+        is_admitted: true,
+        rule: None,
+        reason: None,
+        retry: None,
+        shadow_refusals: Vec::new(),
+        wait: Duration::ZERO,
+        duration: None,
+        status: None,
+        outcome: None,
     }
 }

@@ -20,26 +20,32 @@
 //! | `charge` | charged by all or by none |
 //! | `books` | numbers, counts, the last decisions, the heaviest callers |
 
+mod admin;
 mod books;
 mod charge;
 mod current;
 mod keys;
 mod plan;
+mod recent;
 mod store;
 mod walk;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tidegate_core::keyed::InFlightTable;
 use tidegate_core::{Invalid, Moment, Reason, Refusal, Retry, WallTime};
 
-use self::books::{Books, count};
+use self::admin::Overlay;
+pub use self::admin::{Order, RuleStatistics, Statistics};
+use self::books::{Books, Entry, count};
 use self::charge::Joint;
 use self::current::{Cell, Current, Switch};
 use self::keys::Keys;
 pub(crate) use self::plan::Plan;
 use self::plan::{Builder, Counters, Limits};
+pub(crate) use self::recent::Spot;
 use self::store::Store;
 pub(crate) use self::store::Ticket;
 use self::walk::{Ambiguous, Walk};
@@ -62,7 +68,7 @@ pub struct Gate {
     seed: u64,
     current: Cell,
     /// Held by whoever changes something, so that changes come one after another.
-    changing: Mutex<()>,
+    changing: Mutex<Overlay>,
     books: Arc<Books>,
 }
 
@@ -73,6 +79,11 @@ pub(crate) enum Counted<'a> {
 }
 
 impl Plan {
+    /// Who sent a request, as far as it may be shown.
+    pub(crate) fn caller_shown(&self, attributes: &Attributes<'_>) -> Option<String> {
+        keys::caller(&self.policy.caller, attributes).ok().map(|part| part.to_string())
+    }
+
     #[inline]
     pub(crate) fn counted(&self, store: u32) -> Option<Counted<'_>> {
         self.stores.get(store as usize).map(|kept| match &kept.counters {
@@ -93,7 +104,7 @@ impl Gate {
         let keys = Arc::new(Keys::new(seed));
         let (plan, limits) = Builder::new(seed, keys, &[], now).build(policy, &books)?;
         let current = current(1, plan, limits);
-        Ok(Self { seed, current: Cell::new(current), changing: Mutex::new(()), books })
+        Ok(Self { seed, current: Cell::new(current), changing: Mutex::default(), books })
     }
 
     /// Decides about a request.
@@ -102,7 +113,7 @@ impl Gate {
         let walk = Walk::new(&current, attributes, now.moment);
         let asks = match walk.asks() {
             Ok(asks) => asks,
-            Err(ambiguous) => return self.refuse_ambiguous(&walk, ambiguous),
+            Err(ambiguous) => return self.refuse_ambiguous(&walk, now, ambiguous),
         };
         let (plan, mut mets) = (walk.plan(), Mets::new());
         let wait = match charge::charge(plan, &asks, now, &mut mets) {
@@ -112,21 +123,25 @@ impl Gate {
                     Limit::Rate(_) => Cause::Quota,
                     Limit::Concurrency(_) => Cause::Concurrency,
                 };
-                return self.refuse(&walk, rule, refusal, cause, charge::asked(&asks));
+                return self.refuse(&walk, now, (rule, refusal), cause, charge::asked(&asks));
             }
         };
         let shadow_refusals = charge::charge_shadows(plan, &asks, now, &mut mets);
         for ask in asks.enforced() {
             count(&walk.ruled(ask.rule).counts.admitted);
         }
+        let shadow = if shadow_refusals == 0 { None } else { shadow_refused(&walk, shadow_refusals) };
+        let entry = Entry { refusal: None, rule: shadow, is_shadow_refused: shadow.is_some(), wait };
+        let (id, spot) = self.books.enter(&walk, now, entry);
         Decision::Admit(Admitted {
             plan: Arc::clone(&current.plan),
-            id: self.books.next_id(),
+            id,
+            spot,
             route: walk.route.map(|(index, _)| index),
             criticality: walk.criticality,
             cost: walk.cost(),
             wait,
-            began: now.moment,
+            began: now,
             caller: walk.caller_key,
             mets,
             shadow_refusals,
@@ -135,17 +150,31 @@ impl Gate {
     }
 
     #[cold]
-    fn refuse_ambiguous(&self, walk: &Walk<'_>, ambiguous: Ambiguous<'_>) -> Decision {
+    fn refuse_ambiguous(&self, walk: &Walk<'_>, now: Now, ambiguous: Ambiguous<'_>) -> Decision {
         let refusal = Refusal { reason: Reason::AmbiguousKey, retry: Retry::Never };
         let cause = Cause::BadKey { header: ambiguous.header.into() };
-        self.refuse(walk, ambiguous.rule, refusal, cause, Mets::new())
+        self.refuse(walk, now, (ambiguous.rule, refusal), cause, Mets::new())
     }
 
-    fn refuse(&self, walk: &Walk<'_>, rule: u16, refusal: Refusal, cause: Cause, mets: Mets) -> Decision {
+    fn refuse(
+        &self,
+        walk: &Walk<'_>,
+        now: Now,
+        (rule, refusal): (u16, Refusal),
+        cause: Cause,
+        mets: Mets,
+    ) -> Decision {
         let ruled = walk.ruled(rule);
         count(&ruled.counts.refused);
+        let entry = Entry {
+            refusal: Some(refusal),
+            rule: Some(&ruled.rule.name),
+            is_shadow_refused: false,
+            wait: Duration::ZERO,
+        };
+        let (id, _) = self.books.enter(walk, now, entry);
         Decision::Refuse(Refused {
-            id: self.books.next_id(),
+            id,
             refusal,
             cause,
             rule: Arc::clone(&ruled.rule),
@@ -154,6 +183,7 @@ impl Gate {
             plan: Arc::clone(&walk.current.plan),
             route: walk.route.map_or(0, |(index, _)| index),
             position: rule,
+            at: now,
             caller: walk.caller_key,
             mets,
         })
@@ -170,6 +200,19 @@ impl Gate {
     pub fn version(&self) -> u64 {
         self.current.read().version
     }
+}
+
+/// Counts the shadows that would have refused; returns the name of the first.
+#[cold]
+fn shadow_refused<'a>(walk: &Walk<'a>, refusals: u16) -> Option<&'a str> {
+    let checks = walk.checks().iter().enumerate().filter(|(check, _)| refusals >> check & 1 == 1);
+    let mut first = None;
+    for (_, check) in checks {
+        let ruled = walk.ruled(check.rule);
+        count(&ruled.counts.shadow_refused);
+        first.get_or_insert(ruled.rule.name.as_str());
+    }
+    first
 }
 
 fn current(version: u64, plan: Plan, limits: Limits) -> Current {

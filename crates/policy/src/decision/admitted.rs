@@ -3,11 +3,13 @@ use std::time::Duration;
 
 use tidegate_core::keyed::{Key, Place};
 use tidegate_core::permit::Outcome;
-use tidegate_core::{Charge, Cost, Criticality, Moment};
+use tidegate_core::{Charge, Cost, Criticality};
 
-use super::{DecisionId, Standings};
-use crate::gate::{Counted, Now, Plan, Ticket};
+use super::{DecisionId, Standings, record};
+use crate::attributes::Attributes;
+use crate::gate::{Counted, Now, Plan, Spot, Ticket};
 use crate::policy::{MOST_RULES_A_ROUTE, Route, Rule, Settle};
+use crate::record::Record;
 
 /// A request that may pass, with what it took.
 #[derive(Debug)]
@@ -15,11 +17,12 @@ use crate::policy::{MOST_RULES_A_ROUTE, Route, Rule, Settle};
 pub struct Admitted {
     pub(crate) plan: Arc<Plan>,
     pub(crate) id: DecisionId,
+    pub(crate) spot: Spot,
     pub(crate) route: Option<u16>,
     pub(crate) criticality: Criticality,
     pub(crate) cost: Cost,
     pub(crate) wait: Duration,
-    pub(crate) began: Moment,
+    pub(crate) began: Now,
     pub(crate) caller: Option<Key>,
     pub(crate) mets: Mets,
     /// By the position of the check: which shadows would have refused.
@@ -116,6 +119,19 @@ impl Admitted {
         refused.map(|(_, check)| &*self.plan.rules[usize::from(check.rule)].rule)
     }
 
+    /// The line it makes in the access log; how it ended is for its driver to add.
+    #[must_use]
+    pub fn record(&self, attributes: &Attributes<'_>) -> Record {
+        Record {
+            route: self.route().map(|route| route.name.clone()),
+            criticality: self.criticality,
+            cost: self.cost,
+            shadow_refusals: self.shadow_refusals().map(|rule| rule.name.clone()).collect(),
+            wait: self.wait,
+            ..record(&self.plan, (self.id, self.began), attributes, self.caller)
+        }
+    }
+
     /// What its caller may be told of the rules it met. Shadow rules are not among them.
     #[must_use]
     pub fn standings(&self, now: Now) -> Standings {
@@ -163,7 +179,7 @@ impl Admitted {
         }
         self.is_over = true;
         self.give_back();
-        self.plan.books.end(self.id, outcome, now.map(|now| now.moment.since(self.began)));
+        self.plan.books.end(self.spot, self.id, outcome, now.map(|now| now.moment.since(self.began.moment)));
     }
 
     fn give_back(&mut self) {

@@ -3,9 +3,11 @@ use std::sync::Arc;
 use tidegate_core::keyed::Key;
 use tidegate_core::{Cost, Criticality, Refusal};
 
-use super::{DecisionId, Mets, Standings};
+use super::{DecisionId, Mets, Standings, record};
+use crate::attributes::Attributes;
 use crate::gate::{Now, Plan};
 use crate::policy::{Route, Rule};
+use crate::record::Record;
 
 /// A request that may not pass now. It took nothing.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub struct Refused {
     pub(crate) plan: Arc<Plan>,
     pub(crate) route: u16,
     pub(crate) position: u16,
+    pub(crate) at: Now,
     pub(crate) caller: Option<Key>,
     pub(crate) mets: Mets,
 }
@@ -48,6 +51,21 @@ impl Refused {
     #[must_use]
     pub fn route(&self) -> &Route {
         &self.plan.policy.routes[usize::from(self.route)]
+    }
+
+    /// The line it makes in the access log; the status is for its driver to add.
+    #[must_use]
+    pub fn record(&self, attributes: &Attributes<'_>) -> Record {
+        Record {
+            route: Some(self.route().name.clone()),
+            criticality: self.criticality,
+            cost: self.cost,
+            is_admitted: false,
+            rule: Some(self.rule.name.clone()),
+            reason: Some(self.refusal.reason.as_str().to_owned()),
+            retry: Some(self.refusal.retry),
+            ..record(&self.plan, (self.id, self.at), attributes, self.caller)
+        }
     }
 
     /// What its caller may be told of the rules it met, the violated ones marked. Shadow rules are not among them.

@@ -1,18 +1,27 @@
 //! What a gate remembers of its decisions: numbers, counts, the last ones, the heaviest callers.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate_core::Invalid;
-use tidegate_core::heavy::TopCallers;
+use tidegate_core::heavy::{Event, TopCallers};
+use tidegate_core::keyed::Key;
 use tidegate_core::permit::Outcome;
+use tidegate_core::{Cost, Invalid, Refusal};
 
+use super::Now;
+use super::recent::{Note, Recent, Spot, Text};
+use super::walk::Walk;
 use crate::decision::DecisionId;
 
 /// Callers on each list of the heaviest.
 const TOP_CALLERS: usize = 32;
+
+/// Of so many admitted requests, one is counted for the list of the heaviest callers, with so many times its cost:
+/// whoever is heavy enough for the list has thousands. Refused requests are all counted.
+const ONE_IN: u32 = 16;
 
 /// What one rule has decided since the gate was made, policies that replaced each other included.
 #[derive(Debug, Default)]
@@ -28,6 +37,11 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Reads a count.
+pub(crate) fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
 #[derive(Debug)]
 pub(crate) struct Books {
     decided: AtomicU64,
@@ -35,9 +49,19 @@ pub(crate) struct Books {
     stride: u64,
     rules: Mutex<BTreeMap<String, Arc<RuleCounts>>>,
     pub(crate) callers: TopCallers,
-    pub(crate) admitted: AtomicU64,
+    pub(crate) recent: Recent,
     pub(crate) refused: AtomicU64,
     pub(crate) ended: [AtomicU64; 4],
+}
+
+/// What was decided, for the books.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) refusal: Option<Refusal>,
+    /// The rule that refused, or the first in shadow that would have.
+    pub(crate) rule: Option<&'a str>,
+    pub(crate) is_shadow_refused: bool,
+    pub(crate) wait: Duration,
 }
 
 impl Books {
@@ -47,27 +71,84 @@ impl Books {
             stride: seed | 1,
             rules: Mutex::default(),
             callers: TopCallers::new(TOP_CALLERS)?,
-            admitted: AtomicU64::new(0),
+            recent: Recent::new(),
             refused: AtomicU64::new(0),
             ended: Default::default(),
         })
     }
 
-    /// A number that no other decision of this gate has, and that does not tell how many there were.
+    /// How many decisions there were.
+    pub(crate) fn decided(&self) -> u64 {
+        read(&self.decided)
+    }
+
+    /// Writes a decision down. Its number is one that no other decision of this gate has, and that does not tell
+    /// how many there were.
     #[inline]
-    pub(crate) fn next_id(&self) -> DecisionId {
+    pub(crate) fn enter(&self, walk: &Walk<'_>, now: Now, entry: Entry<'_>) -> (DecisionId, Spot) {
         let number = self.decided.fetch_add(1, Ordering::Relaxed);
-        DecisionId::new(number.wrapping_add(1).wrapping_mul(self.stride))
+        let id = DecisionId::new(number.wrapping_add(1).wrapping_mul(self.stride));
+        if entry.refusal.is_some() {
+            count(&self.refused);
+        }
+        let mut caller = Text::EMPTY;
+        if let Ok(part) = walk.caller {
+            part.show(&mut caller);
+        }
+        if let Some(key) = walk.caller_key {
+            self.rank(key, caller.as_str(), number, walk.cost(), entry);
+        }
+        let note = Note {
+            id,
+            time: now.wall,
+            method: Text::new(walk.attributes.method),
+            path: Text::new(walk.attributes.path),
+            route: walk.route.map_or(Text::EMPTY, |(_, route)| Text::new(&route.name)),
+            caller,
+            fingerprint: walk.caller_key.map(Key::bits),
+            criticality: walk.criticality,
+            cost: walk.cost(),
+            rule: entry.rule.map_or(Text::EMPTY, Text::new),
+            refusal: entry.refusal,
+            is_shadow_refused: entry.is_shadow_refused,
+            wait: entry.wait,
+            duration: None,
+            outcome: None,
+        };
+        (id, self.recent.keep(note))
+    }
+
+    fn rank(&self, key: Key, name: &str, number: u64, cost: Cost, entry: Entry<'_>) {
+        if entry.refusal.is_some() {
+            return self.callers.record(key, name, Event::Refused);
+        }
+        if entry.is_shadow_refused {
+            self.callers.record(key, name, Event::ShadowRefused);
+        }
+        if number.is_multiple_of(u64::from(ONE_IN)) {
+            let cost = Cost::from_micros(cost.micros().saturating_mul(u64::from(ONE_IN)));
+            self.callers.record(key, name, Event::Admitted(cost));
+        }
     }
 
     /// A request has ended so, after so long.
-    pub(crate) fn end(&self, _id: DecisionId, outcome: Outcome, _took: Option<Duration>) {
+    #[inline]
+    pub(crate) fn end(&self, spot: Spot, id: DecisionId, outcome: Outcome, took: Option<Duration>) {
         count(&self.ended[outcome as usize]);
+        self.recent.end(spot, id, outcome, took);
     }
 
     /// The counts of the rule with this name.
     pub(crate) fn counts(&self, rule: &str) -> Arc<RuleCounts> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(rules.entry(rule.to_owned()).or_default())
+    }
+}
+
+impl super::keys::Part<'_> {
+    /// Writes what may be shown. What does not fit is cut.
+    fn show<const N: usize>(&self, text: &mut Text<N>) {
+        let written = write!(text, "{self}");
+        debug_assert!(written.is_ok(), "writing to a text of fixed length never fails");
     }
 }

@@ -12,7 +12,7 @@ use tidegate_core::Moment;
 use tidegate_core::keyed::Key;
 
 use super::plan::{ByKey, Chosen, Known, Limits, Plan};
-use crate::policy::{Limit, Mode};
+use crate::policy::Mode;
 
 /// Everything a decision needs.
 #[derive(Clone, Debug)]
@@ -48,8 +48,6 @@ impl Switch {
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
     pub(crate) rule: u16,
-    pub(crate) caller: String,
-    pub(crate) limit: Limit,
     pub(crate) chosen: Chosen,
     pub(crate) until: Moment,
 }

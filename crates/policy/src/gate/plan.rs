@@ -241,20 +241,6 @@ impl Builder {
         Self { seed, now, keys, known, stores: Vec::new(), placed: HashMap::new() }
     }
 
-    /// Goes on from a plan that stays, to add to it.
-    pub(crate) fn resume(seed: u64, plan: &Plan, now: Now) -> Self {
-        let mut builder = Self::new(seed, Arc::clone(&plan.keys), &plan.stores, now);
-        builder.stores.clone_from(&plan.stores);
-        for (index, kept) in (0..).zip(&plan.stores) {
-            builder.placed.insert(kept.name.clone(), index);
-        }
-        builder
-    }
-
-    pub(crate) fn into_stores(self) -> Vec<Arc<Kept>> {
-        self.stores
-    }
-
     /// # Errors
     /// With what does not fit, when a bound is exceeded.
     pub(crate) fn build(mut self, policy: Policy, books: &Arc<Books>) -> Result<(Plan, Limits), Invalid> {

@@ -1,0 +1,205 @@
+//! The last decisions, in rings of fixed length.
+//!
+//! Whoever asks "why was I refused?" has a decision's number in hand. So the last decisions are kept: refused ones
+//! and those that a shadow rule would have refused in a ring of their own, so that a flood of admitted requests
+//! does not wash them away. Notes have a fixed size, names are cut to it, and writing one takes a lock that only
+//! two decisions a whole ring apart could contend for.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tidegate_core::permit::Outcome;
+use tidegate_core::{Cost, Criticality, Refusal, WallTime};
+
+use crate::decision::DecisionId;
+use crate::record::Record;
+
+/// Refused decisions that are kept.
+const REFUSED: usize = 1024;
+/// Admitted decisions that are kept.
+const ADMITTED: usize = 256;
+
+/// The first bytes of a text, cut between characters, in place.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<const N: usize> {
+    length: u8,
+    bytes: [u8; N],
+}
+
+impl<const N: usize> Text<N> {
+    pub(crate) const EMPTY: Self = Self { length: 0, bytes: [0; N] };
+
+    pub(crate) fn new(text: &str) -> Self {
+        let mut new = Self::EMPTY;
+        new.append(text);
+        new
+    }
+
+    fn append(&mut self, text: &str) {
+        let start = usize::from(self.length);
+        let end = text.floor_char_boundary(N.min(255) - start);
+        self.bytes[start..start + end].copy_from_slice(&text.as_bytes()[..end]);
+        self.length = u8::try_from(start + end).unwrap_or(self.length);
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
+    }
+
+    fn owned(&self) -> Option<String> {
+        let text = self.as_str();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+impl<const N: usize> fmt::Write for Text<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.append(text);
+        Ok(())
+    }
+}
+
+/// What is kept of a decision.
+#[derive(Clone, Copy)]
+pub(crate) struct Note {
+    pub(crate) id: DecisionId,
+    pub(crate) time: WallTime,
+    pub(crate) method: Text<8>,
+    pub(crate) path: Text<64>,
+    pub(crate) route: Text<24>,
+    pub(crate) caller: Text<32>,
+    pub(crate) fingerprint: Option<u64>,
+    pub(crate) criticality: Criticality,
+    pub(crate) cost: Cost,
+    /// The rule that refused, or the first in shadow that would have.
+    pub(crate) rule: Text<24>,
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) is_shadow_refused: bool,
+    pub(crate) wait: Duration,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) outcome: Option<Outcome>,
+}
+
+impl Note {
+    pub(crate) fn record(&self) -> Record {
+        let rule = self.rule.owned();
+        let shadow_refusals =
+            if self.is_shadow_refused { rule.iter().cloned().collect() } else { Vec::new() };
+        Record {
+            time: self.time,
+            id: self.id,
+            method: self.method.as_str().to_owned(),
+            path: self.path.as_str().to_owned(),
+            route: self.route.owned(),
+            caller: self.caller.owned(),
+            fingerprint: self.fingerprint,
+            criticality: self.criticality,
+            cost: self.cost,
+            is_admitted: self.refusal.is_none(),
+            rule: rule.filter(|_| self.refusal.is_some()),
+            reason: self.refusal.map(|refusal| refusal.reason.as_str().to_owned()),
+            retry: self.refusal.map(|refusal| refusal.retry),
+            shadow_refusals,
+            wait: self.wait,
+            duration: self.duration,
+            status: None,
+            outcome: self.outcome,
+        }
+    }
+}
+
+/// Where a note was put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot(u32);
+
+/// The last decisions of a gate.
+pub(crate) struct Recent {
+    /// Refused ones, and admitted ones that a shadow would have refused.
+    refused: Ring,
+    admitted: Ring,
+}
+
+struct Ring {
+    next: AtomicU64,
+    notes: Box<[Mutex<Option<Note>>]>,
+}
+
+impl fmt::Debug for Recent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recent").finish_non_exhaustive()
+    }
+}
+
+impl Recent {
+    pub(crate) fn new() -> Self {
+        Self { refused: Ring::new(REFUSED), admitted: Ring::new(ADMITTED) }
+    }
+
+    /// Keeps a note; the spot is where to add how it ended.
+    #[inline]
+    pub(crate) fn keep(&self, note: Note) -> Spot {
+        let is_refused = note.refusal.is_some() || note.is_shadow_refused;
+        let (ring, start) = if is_refused { (&self.refused, 0) } else { (&self.admitted, REFUSED) };
+        Spot(u32::try_from(start + ring.keep(note)).unwrap_or(u32::MAX))
+    }
+
+    /// Adds how it ended, if the note is still there.
+    #[inline]
+    pub(crate) fn end(&self, spot: Spot, id: DecisionId, outcome: Outcome, duration: Option<Duration>) {
+        let spot = spot.0 as usize;
+        let place = match spot.checked_sub(REFUSED) {
+            None => self.refused.notes.get(spot),
+            Some(spot) => self.admitted.notes.get(spot),
+        };
+        if let Some(note) =
+            place.map(|place| place.lock().unwrap_or_else(PoisonError::into_inner)).as_deref_mut()
+            && let Some(note) = note.as_mut().filter(|note| note.id == id)
+        {
+            (note.outcome, note.duration) = (Some(outcome), duration);
+        }
+    }
+
+    /// What is kept, the latest first.
+    pub(crate) fn records(&self, is_refused_only: bool) -> Vec<Record> {
+        let mut records: Vec<Record> = self.refused.records().collect();
+        if is_refused_only {
+            records.retain(|record| !record.is_admitted);
+        } else {
+            records.extend(self.admitted.records());
+        }
+        records.sort_by(|a, b| b.time.cmp(&a.time).then(a.id.cmp(&b.id)));
+        records
+    }
+
+    pub(crate) fn find(&self, id: DecisionId) -> Option<Record> {
+        self.refused.find(id).or_else(|| self.admitted.find(id))
+    }
+}
+
+impl Ring {
+    fn new(length: usize) -> Self {
+        Self { next: AtomicU64::new(0), notes: (0..length).map(|_| Mutex::new(None)).collect() }
+    }
+
+    #[inline]
+    fn keep(&self, note: Note) -> usize {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = usize::try_from(turn % self.notes.len() as u64).unwrap_or(0);
+        *self.notes[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(note);
+        place
+    }
+
+    fn records(&self) -> impl Iterator<Item = Record> {
+        let notes = self.notes.iter().map(|note| *note.lock().unwrap_or_else(PoisonError::into_inner));
+        notes.flatten().map(|note| note.record())
+    }
+
+    fn find(&self, id: DecisionId) -> Option<Record> {
+        self.notes.iter().find_map(|note| {
+            let note = note.lock().unwrap_or_else(PoisonError::into_inner);
+            note.as_ref().filter(|note| note.id == id).map(Note::record)
+        })
+    }
+}
