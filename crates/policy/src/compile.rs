@@ -163,7 +163,7 @@ fn unknown_rule(name: &str, span: Span, rules: &[CompiledRule<'_>]) -> Problem {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if rules.is_empty() => format!("add `[rule.{}]`", shown(name)),
         None => {
-            format!("there are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+            format!("known: {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
         }
     };
     Problem::new(Code::UnknownRule, format!("there is no rule `{}`", shown(name))).at(span).label(label)

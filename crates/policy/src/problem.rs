@@ -122,6 +122,10 @@ impl Problems {
         self.found.iter().any(|problem| problem.file == self.file && is_below(&problem))
     }
 
+    pub(crate) fn has(&self, code: Code) -> bool {
+        self.found.iter().any(|problem| problem.code == code)
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.found.iter().any(|problem| problem.severity() == Severity::Error)
     }
@@ -141,10 +145,11 @@ pub(crate) fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'
     let written = written.to_lowercase().replace('-', "_");
     let distance =
         |candidate: &str| strsim::damerau_levenshtein(&written, &candidate.to_lowercase().replace('-', "_"));
+    let is_start = |short: &str, long: &str| short.len() >= 3 && long.starts_with(short);
     let scored = candidates.into_iter().map(|candidate| (distance(candidate), candidate));
     let near = scored.filter(|(distance, candidate)| {
         // One slip in a short word, two in a longer one, or the beginning of a long one.
-        *distance <= 1 + candidate.len() / 5 || (written.len() >= 3 && candidate.starts_with(&written))
+        *distance <= 1 + candidate.len() / 5 || is_start(&written, candidate) || is_start(candidate, &written)
     });
     near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }

@@ -64,7 +64,7 @@ fn upstreams(document: &PolicyDoc, problems: &mut Problems) -> BTreeMap<String, 
         let path = format!("upstream.{name}");
         check_name("upstream", name, table.key_span, &path, problems);
         let endpoints = table.value.endpoints.as_ref();
-        if let Some(empty) = endpoints.filter(|endpoints| endpoints.value.is_empty()) {
+        if let Some(empty) = endpoints.filter(|list| list.value.is_empty() && !problems.mentions(&path)) {
             let problem = Problem::new(Code::MissingKey, format!("upstream `{name}` has no endpoints"));
             problems.push(problem.at(empty.span).path(path).label("add \"http://127.0.0.1:3000\""));
         }

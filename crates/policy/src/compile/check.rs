@@ -82,7 +82,9 @@ pub(super) fn use_of_rules(
     let has_table = document.caller.as_ref().is_some_and(|caller| caller.value.table.is_some());
     for (index, compiled) in rules.iter().enumerate() {
         let name = &compiled.rule.name;
-        if !routes.iter().any(|route| route.rules.contains(&index)) {
+        let is_used = routes.iter().any(|route| route.rules.contains(&index));
+        // A name that was mistyped is the reason then, and has been reported.
+        if !is_used && !problems.has(Code::UnknownRule) {
             let problem = Problem::new(Code::UnusedRule, format!("no route uses rule `{}`", shown(name)));
             let problem = problem.at(compiled.key_span).path(format!("rule.{name}"));
             problems.push(problem.label("add it to the `rules` of a route"));

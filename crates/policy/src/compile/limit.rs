@@ -133,6 +133,9 @@ impl<'a> Settings<'a> {
             problems.push(problem.label("remove it, or use token_bucket"));
             return None;
         }
+        if self.has_contradicting_waits(numbers, what, path, problems) {
+            return None;
+        }
         let (span, number) = match numbers.burst {
             Some(burst) => (burst.span, format!("burst {}", burst.value)),
             None if self.without_burst().is_none() => {
@@ -147,8 +150,13 @@ impl<'a> Settings<'a> {
                 Some(Placed { limit, number, span, path, file })
             }
             Err(invalid) => {
+                let at = match invalid.field {
+                    "buckets" => self.written.buckets.as_ref().map(|field| field.span),
+                    "warm_up" => self.written.warm_up.as_ref().map(|field| field.span),
+                    _ => None,
+                };
                 let problem = Problem::new(Code::OutOfReach, format!("{what} cannot be kept: {invalid}"));
-                problems.push(problem.at(span).path(path).label("choose smaller numbers"));
+                problems.push(problem.at(at.unwrap_or(span)).path(path).label("choose another number"));
                 None
             }
         }
@@ -271,7 +279,6 @@ impl<'a> Settings<'a> {
                 self.refuse_key((key, at), words, what, path, problems);
             }
         }
-        self.refuse_contradicting_waits(path, problems);
     }
 
     fn refuse_key(
@@ -287,23 +294,31 @@ impl<'a> Settings<'a> {
         }
     }
 
-    fn refuse_contradicting_waits(&self, path: &str, problems: &mut Problems) {
-        let (Some(delay), nodelay) = (&self.written.delay, &self.written.nodelay) else { return };
-        if self.algorithm != Algorithm::LeakyBucket {
-            return;
-        }
-        let waiting = self.written.burst.as_ref().map_or(Cost::ZERO, |burst| burst.value);
-        let (message, label) = if nodelay.as_ref().is_some_and(|field| field.value) {
+    fn has_contradicting_waits(
+        &self,
+        numbers: Numbers<'_>,
+        what: &str,
+        path: &str,
+        problems: &mut Problems,
+    ) -> bool {
+        let Some(delay) = self.written.delay.as_ref().filter(|_| self.algorithm == Algorithm::LeakyBucket)
+        else {
+            return false;
+        };
+        let waiting = numbers.burst.map_or(Cost::ZERO, |burst| burst.value);
+        let (message, label) = if self.written.nodelay.as_ref().is_some_and(|field| field.value) {
             ("`delay` and `nodelay` contradict each other".to_owned(), "remove one of them")
         } else if delay.value > waiting {
-            let message =
-                format!("delay {} is above burst {waiting}: no more can pass than may wait", delay.value);
-            (message, "lower it, or raise `burst`")
+            (
+                format!("delay {} is above burst {waiting} of {what}", delay.value),
+                "lower it, or raise `burst`",
+            )
         } else {
-            return;
+            return false;
         };
         let problem = Problem::new(Code::DelayAndBurst, message).at(delay.span);
         problems.push(problem.path(format!("{path}.delay")).label(label));
+        true
     }
 }
 

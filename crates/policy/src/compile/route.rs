@@ -33,7 +33,10 @@ pub(super) fn compile(
             let problem = Problem::new(Code::NameTwice, format!("there are two routes `{}`", route.name));
             problems.push(problem.at(name).path(format!("{path}.name")).label("change one of them"));
         }
-        if let Some(earlier) = routes.iter().find(|earlier| earlier.matcher.covers(&route.matcher)) {
+        let is_read = |index: usize| !problems.mentions(&format!("route[{index}].match"));
+        let mut earlier =
+            routes.iter().enumerate().filter(|(earlier, _)| is_read(*earlier) && is_read(index));
+        if let Some((_, earlier)) = earlier.find(|(_, earlier)| earlier.matcher.covers(&route.matcher)) {
             let message = format!("route `{}` is never reached: `{}` takes it all", route.name, earlier.name);
             let problem = Problem::new(Code::NeverReached, message).at(name).path(path);
             problems.push(problem.label(format!("move it before `{}`", earlier.name)));
@@ -127,7 +130,6 @@ fn rules_of(
     if found.len() > MOST_RULES_A_ROUTE {
         let message = format!("route `{}`", shown(name));
         problems.push(too_many(&message, found.len(), chosen.key_span, &path));
-        found.truncate(MOST_RULES_A_ROUTE);
     }
     found
 }
@@ -194,6 +196,10 @@ fn costs(written: &Either<Cost, Named<Cost>>) -> MethodCosts {
 
 fn unused_upstreams(document: &PolicyDoc, routes: &[Route], problems: &mut Problems) {
     let Some(Either::Larger(tables)) = document.upstream.as_ref().map(|field| &field.value) else { return };
+    // A name that was mistyped is the reason then, and has been reported.
+    if problems.has(Code::UnknownUpstream) {
+        return;
+    }
     for (name, table) in &tables.0 {
         if !routes.iter().any(|route| route.upstream.as_ref() == Some(name)) {
             let message = format!("no route uses upstream `{}`", shown(name));

@@ -196,6 +196,18 @@ fn known(section: &Section) -> String {
     names.join(", ")
 }
 
+/// The same for the words of choices.
+const WORDS_ELSEWHERE: &[(&str, &str)] = &[
+    ("on", "enforce"),
+    ("enabled", "enforce"),
+    ("off", "disabled"),
+    ("dry_run", "shadow"),
+    ("dry-run", "shadow"),
+    ("log", "shadow"),
+    ("gcra", "token_bucket"),
+    ("in_flight", "concurrency"),
+];
+
 /// The word of a choice.
 pub(crate) fn choice<'a>(
     node: &'a Node,
@@ -220,7 +232,11 @@ pub(crate) fn choice<'a>(
             let allowed: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
             let message = format!("`{}` is none of {}", shown(written), one_of(&allowed));
             let problem = place.value(Code::UnknownChoice, &message, node.span);
-            let meant = nearest(written, words.iter().map(|(word, _)| *word));
+            let near = nearest(written, words.iter().map(|(word, _)| *word));
+            let lower = written.to_lowercase();
+            let elsewhere =
+                WORDS_ELSEWHERE.iter().find(|(theirs, _)| *theirs == lower).map(|(_, ours)| *ours);
+            let meant = near.or(elsewhere.filter(|ours| words.iter().any(|(word, _)| word == ours)));
             let label = meant.map(|meant| format!("did you mean `{meant}`?"));
             problems.push(problem.label(label.unwrap_or_else(|| "write one of those".to_owned())));
             None

@@ -20,6 +20,12 @@ macro_rules! textual {
                 &Shape::Text(&Form { what: $what, pattern: $pattern, example: $example });
 
             fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
+                // A bare number that would not do in quotes either is told so at once.
+                if let Value::Number(number) = &node.value
+                    && let Err(problem) = $read(number)
+                {
+                    return report(Err(problem), node, place, problems);
+                }
                 let written = text(node, $what, place, problems)?;
                 report($read(written), node, place, problems)
             }
@@ -88,7 +94,7 @@ pub(crate) struct CallerSource(pub(crate) KeySource);
 const SOURCE: &str = r"^(caller|client-ip|path|route|global|header:[!#$%&'*+.^_`|~0-9A-Za-z-]+)$";
 
 textual! {
-    String, "a text", None, "text", |text: &str| Ok(text.to_owned());
+    String, "a text", None, "text", any;
     SocketAddr, "an address and port", Some(r"^.+:[0-9]+$"), "0.0.0.0:8080", address;
     Url, "a URL", Some("^https?://[^/]+/?$"), "http://127.0.0.1:3000", url;
     PathPattern, "a pattern for paths", Some("^/"), "/v1/**", path;
@@ -127,6 +133,10 @@ impl Read for NumberOrText {
             _ => text(node, "a number or a text", place, problems).map(|text| Self(text.to_owned())),
         }
     }
+}
+
+fn any(written: &str) -> Result<String, Unreadable> {
+    Ok(written.to_owned())
 }
 
 fn address(written: &str) -> Result<SocketAddr, Unreadable> {

@@ -25,8 +25,8 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
             last_line = line;
         }
     }
-    let root = convert_table(table.into_inner(), 0, problems);
-    is_readable.then_some(Node { span: Span::default(), value: root })
+    let value = convert_table(table.into_inner(), 0, problems)?;
+    is_readable.then_some(Node { span: Span::default(), value })
 }
 
 fn span(range: Option<std::ops::Range<usize>>) -> Span {
@@ -45,11 +45,12 @@ fn syntax(text: &str, span: Span, message: &str) -> Problem {
     }
 }
 
-fn convert(node: Spanned<DeValue<'_>>, depth: usize, problems: &mut Problems) -> Node {
+/// The same as a node, or nothing when it is nested too deeply.
+fn convert(node: Spanned<DeValue<'_>>, depth: usize, problems: &mut Problems) -> Option<Node> {
     let span = span(Some(node.span()));
     if depth > DEEPEST {
         problems.push(too_deep(span));
-        return Node { span, value: Value::Other("nothing") };
+        return None;
     }
     let value = match node.into_inner() {
         DeValue::String(text) => Value::Text(text.into_owned()),
@@ -58,11 +59,12 @@ fn convert(node: Spanned<DeValue<'_>>, depth: usize, problems: &mut Problems) ->
         DeValue::Boolean(value) => Value::Boolean(value),
         DeValue::Datetime(_) => Value::Other("a date"),
         DeValue::Array(list) => {
-            Value::List(list.into_iter().map(|node| convert(node, depth + 1, problems)).collect())
+            let items = list.into_iter().map(|node| convert(node, depth + 1, problems));
+            Value::List(items.collect::<Option<_>>()?)
         }
-        DeValue::Table(table) => convert_table(table, depth + 1, problems),
+        DeValue::Table(table) => convert_table(table, depth + 1, problems)?,
     };
-    Node { span, value }
+    Some(Node { span, value })
 }
 
 fn integer(number: &DeInteger<'_>) -> Value {
@@ -72,21 +74,21 @@ fn integer(number: &DeInteger<'_>) -> Value {
     }
 }
 
-fn convert_table(table: DeTable<'_>, depth: usize, problems: &mut Problems) -> Value {
+fn convert_table(table: DeTable<'_>, depth: usize, problems: &mut Problems) -> Option<Value> {
     let mut entries: Vec<Entry> = table
         .into_iter()
         .map(|(key, value)| {
             let key_span = span(Some(key.span()));
-            let value = convert(value, depth, problems);
+            let value = convert(value, depth, problems)?;
             // A list of tables has as its key's place the last of its headers; it begins at the first.
             let first = match &value.value {
                 Value::List(list) => list.first().map(|first| first.span),
                 _ => None,
             };
             let key_span = first.filter(|first| first.start < key_span.start).unwrap_or(key_span);
-            Entry { key: key.into_inner().into_owned(), key_span, value }
+            Some(Entry { key: key.into_inner().into_owned(), key_span, value })
         })
-        .collect();
+        .collect::<Option<_>>()?;
     entries.sort_by_key(|entry| entry.key_span);
-    Value::Table(entries)
+    Some(Value::Table(entries))
 }

@@ -1,0 +1,68 @@
+//! One directory for each code: files that have the problem, and exactly what is said about them.
+//!
+//! `case.toml` and `case.yaml` say the same in both spellings; `callers.toml`, where there is one, is the
+//! table of callers. What is expected is in `case.toml.txt` and `case.yaml.txt`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tidegate_policy::problem::{Code, Problem, json, render, summary};
+use tidegate_policy::{Source, read};
+
+fn directory(code: Code) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(code.to_string())
+}
+
+/// All problems of one file of a case, errors or warnings, and the text that shows them.
+fn problems(directory: &Path, name: &str) -> Option<(Vec<Problem>, String)> {
+    let text = fs::read(directory.join(name)).ok()?;
+    let callers = fs::read(directory.join("callers.toml")).ok();
+    let source = Source::named(name, &text);
+    let callers = callers.as_deref().map(|text| Source::named("callers.toml", text));
+    let problems = match read(source, callers) {
+        Ok((_, warnings)) => warnings,
+        Err(problems) => problems,
+    };
+    let shown = format!("{}{}\n", render(source, callers, &problems), summary(&problems));
+    let objects = json(source, callers, &problems);
+    assert_eq!(objects.as_array().map(Vec::len), Some(problems.len()));
+    Some((problems, shown))
+}
+
+#[test]
+fn every_code_has_its_case_with_the_exact_text() {
+    let mut wrong = Vec::new();
+    for code in Code::ALL {
+        let directory = directory(*code);
+        let mut has_case = false;
+        for name in ["case.toml", "case.yaml"] {
+            let Some((problems, shown)) = problems(&directory, name) else { continue };
+            has_case = true;
+            assert!(problems.iter().any(|problem| problem.code == *code), "{code} {name} lacks it:\n{shown}");
+            let expected = directory.join(format!("{name}.txt"));
+            if std::env::var_os("BLESS").is_some() {
+                fs::write(&expected, &shown).unwrap();
+            }
+            if fs::read_to_string(&expected).unwrap_or_default() != shown {
+                wrong.push(format!("{code} {name} says something else now:\n{shown}"));
+            }
+        }
+        assert!(has_case, "{code} has no case");
+    }
+    assert!(wrong.is_empty(), "{}\nif that is right, BLESS=1 writes it anew", wrong.join("\n"));
+}
+
+#[test]
+fn both_spellings_have_the_same_problems() {
+    for code in Code::ALL.iter().filter(|code| **code != Code::Syntax && **code != Code::WrongType) {
+        let directory = directory(*code);
+        let said = |name: &str| -> Option<BTreeSet<(String, String)>> {
+            let (problems, _) = problems(&directory, name)?;
+            Some(problems.into_iter().map(|problem| (problem.path, problem.message)).collect())
+        };
+        if let (Some(toml), Some(yaml)) = (said("case.toml"), said("case.yaml")) {
+            assert_eq!(toml, yaml, "{code}");
+        }
+    }
+}
