@@ -132,7 +132,8 @@ fn known_callers(
         for (rule, numbers) in field.value.overrides.iter().flat_map(|overrides| &overrides.value.0) {
             let path = format!("{name}.overrides.{rule}");
             let Some(index) = rules.iter().position(|compiled| compiled.rule.name == *rule) else {
-                problems.push(unknown_rule(rule, numbers.key_span, rules).path(path));
+                let problem = unknown_rule(rule, numbers.key_span, rules, problems).path(path);
+                problems.push(problem);
                 continue;
             };
             let what = format!("override `{}` of caller `{}`", shown(rule), shown(name));
@@ -157,11 +158,11 @@ fn unknown_plan(caller: &str, plan: &Field<String>, rules: &[CompiledRule<'_>]) 
     problem.label(label.unwrap_or_else(|| "it changes nothing".to_owned()))
 }
 
-fn unknown_rule(name: &str, span: Span, rules: &[CompiledRule<'_>]) -> Problem {
+fn unknown_rule(name: &str, span: Span, rules: &[CompiledRule<'_>], problems: &Problems) -> Problem {
     let names = || rules.iter().map(|compiled| compiled.rule.name.as_str());
     let label = match nearest(name, names()) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None if rules.is_empty() => format!("add `[rule.{}]`", shown(name)),
+        None if rules.is_empty() => format!("add {}", problems.table("rule", &shown(name))),
         None => {
             format!("known: {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
         }

@@ -10,7 +10,7 @@ mod render;
 pub use code::Code;
 pub use render::{json, render, summary};
 
-use crate::text::Span;
+use crate::text::{Format, Span};
 
 /// Whether a policy with this problem can be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,18 +94,56 @@ impl Problem {
 pub(crate) struct Problems {
     found: Vec<Problem>,
     file: File,
+    format: Format,
     /// How many of the keys around the present one are not supported yet; they have said so already.
     pub(crate) unsupported: usize,
 }
 
 impl Problems {
+    /// None yet, in a text that is spelt like this.
+    pub(crate) fn of(format: Format) -> Self {
+        Self { format, ..Self::default() }
+    }
+
     /// Problems found from now on are in this file.
     pub(crate) fn turn_to(&mut self, file: File) {
         self.file = file;
     }
 
     pub(crate) fn push(&mut self, problem: Problem) {
-        self.found.push(Problem { file: self.file, ..problem });
+        let problem = Problem { file: self.file, ..problem };
+        let is_refused = |other: &Problem| {
+            other.code == Code::Yaml && (other.file, other.span) == (problem.file, problem.span)
+        };
+        // What YAML was refused for is not of the wrong type besides.
+        if problem.code != Code::WrongType || !self.found.iter().any(is_refused) {
+            self.found.push(problem);
+        }
+    }
+
+    /// How a key and its value are written in this file; the value is in TOML, and simple enough to be
+    /// YAML too.
+    pub(crate) fn entry(&self, key: &str, value: &str) -> String {
+        match self.format {
+            Format::Toml => format!("`{key} = {value}`"),
+            Format::Yaml => format!("`{key}: {value}`"),
+        }
+    }
+
+    /// How a table with a name is written in this file.
+    pub(crate) fn table(&self, group: &str, name: &str) -> String {
+        match self.format {
+            Format::Toml => format!("`[{group}.{name}]`"),
+            Format::Yaml => format!("`{group}: {{ {name}: {{ … }} }}`"),
+        }
+    }
+
+    /// How a list of tables is written in this file.
+    pub(crate) fn list(&self, key: &str) -> String {
+        match self.format {
+            Format::Toml => format!("`[[{key}]]`"),
+            Format::Yaml => "a list: `- …`".to_owned(),
+        }
     }
 
     pub(crate) fn push_in(&mut self, file: File, problem: Problem) {

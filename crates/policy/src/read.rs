@@ -30,7 +30,7 @@ use crate::text::{self, Positions, Source};
 /// With everything that is wrong, in the order of the text, warnings included. Without errors the warnings
 /// come with the policy.
 pub fn read(policy: Source<'_>, callers: Option<Source<'_>>) -> Result<(Policy, Vec<Problem>), Vec<Problem>> {
-    let mut problems = Problems::default();
+    let mut problems = Problems::of(policy.format);
     let document = document(policy, &mut problems);
     problems.turn_to(File::Callers);
     let callers = callers.map(|source| {

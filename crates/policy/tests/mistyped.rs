@@ -55,7 +55,7 @@ fn the_right_file_is_a_policy_with_one_warning() {
     assert_eq!(policy.routes[0].rules, [0]);
     let expected = "\
 warning: requests without `x-api-key` share one counter of rule `per_key`      TG0312
- --> tidegate.toml:5:9   to count them by address, write `key = \"caller\"` and `[caller] from = [\"header:x-api-key\", \"client-ip\"]`
+ --> tidegate.toml:5:9   to count them by address, write `key = \"caller\"` here and `from = [\"header:x-api-key\", \"client-ip\"]` in `caller`
 ";
     assert_eq!(render(source, None, &warnings), expected);
 }

@@ -118,9 +118,10 @@ pub(super) fn keys(document: &PolicyDoc, rules: &[CompiledRule<'_>], problems: &
             let message =
                 format!("requests without `{}` share one counter of rule `{}`", shown(header), shown(name));
             let problem = Problem::new(Code::MayBeAbsent, message).at(span).path(format!("rule.{name}.key"));
-            problems.push(problem.help(format!(
-                "to count them by address, write `key = \"caller\"` and `[caller] from = [\"header:{header}\", \"client-ip\"]`"
-            )));
+            let key = problems.entry("key", "\"caller\"");
+            let from = problems.entry("from", &format!("[\"header:{header}\", \"client-ip\"]"));
+            let help = format!("to count them by address, write {key} here and {from} in `caller`");
+            problems.push(problem.help(help));
         }
     }
     let from = document.caller.as_ref().and_then(|caller| caller.value.from.as_ref());

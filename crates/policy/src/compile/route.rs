@@ -118,7 +118,10 @@ fn rules_of(
     let mut found = Vec::new();
     for field in &chosen.value {
         match rules.iter().position(|compiled| compiled.rule.name == field.value) {
-            None => problems.push(unknown_rule(&field.value, field.span, rules).path(&path)),
+            None => {
+                let problem = unknown_rule(&field.value, field.span, rules, problems).path(&path);
+                problems.push(problem);
+            }
             Some(position) if found.contains(&position) => {
                 let message = format!("route `{}` lists rule `{}` twice", shown(name), field.value);
                 let problem = Problem::new(Code::NameTwice, message).at(field.span).path(&path);
@@ -163,18 +166,20 @@ fn upstream(
         if default.is_none() && !addresses.upstreams.is_empty() {
             let message = format!("route `{}` does not say to which upstream", shown(route));
             let problem = Problem::new(Code::UnknownUpstream, message).at(field.span).path(path);
-            problems
-                .push(problem.label(format!("add `upstream = \"{}\"`", names().next().unwrap_or_default())));
+            let name = format!("\"{}\"", names().next().unwrap_or_default());
+            let entry = problems.entry("upstream", &name);
+            problems.push(problem.label(format!("add {entry}")));
         }
         return default;
     };
     if !addresses.upstreams.contains_key(&written.value) {
         let message = format!("there is no upstream `{}`", shown(&written.value));
         let problem = Problem::new(Code::UnknownUpstream, message).at(written.span).path(path);
-        problems.push(match nearest(&written.value, names()) {
-            Some(meant) => problem.label(format!("did you mean `{meant}`?")),
-            None => problem.label(format!("add `[upstream.{}]`", shown(&written.value))),
-        });
+        let label = match nearest(&written.value, names()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("add {}", problems.table("upstream", &shown(&written.value))),
+        };
+        problems.push(problem.label(label));
     }
     Some(written.value.clone())
 }

@@ -128,14 +128,15 @@ fn kind(written: &RuleDoc, what: &str, span: Span, path: &str, problems: &mut Pr
         (None, None, None) => Kind::Rate,
     };
     let missing = match kind {
-        Kind::Rate if written.quota.is_none() => ("quota", "quota = \"10/s\""),
-        Kind::Concurrency if written.limit.is_none() => ("limit", "limit = 20"),
+        Kind::Rate if written.quota.is_none() => ("quota", "\"10/s\""),
+        Kind::Concurrency if written.limit.is_none() => ("limit", "20"),
         Kind::Rate | Kind::Concurrency => return Some(kind),
         Kind::Reserve | Kind::Shed => return None,
     };
     if !problems.mentions(&format!("{path}.{}", missing.0)) {
         let problem = Problem::new(Code::MissingKey, format!("{what} has no `{}`", missing.0));
-        problems.push(problem.at(span).path(path).label(format!("add `{}`", missing.1)));
+        let entry = problems.entry(missing.0, missing.1);
+        problems.push(problem.at(span).path(path).label(format!("add {entry}")));
     }
     None
 }

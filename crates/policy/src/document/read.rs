@@ -106,7 +106,8 @@ pub(crate) fn table<'a>(
         if problems.unsupported == 0 && !entries.iter().any(|entry| entry.key == key.name) {
             let message = format!("{} has no `{}`", place.what, key.name);
             let problem = place.problem(Code::MissingKey, message, place.span);
-            problems.push(problem.label(format!("add `{} = {}`", key.name, key.example)));
+            let entry = problems.entry(key.name, key.example);
+            problems.push(problem.label(format!("add {entry}")));
         }
     }
     Some(entries)
@@ -330,7 +331,7 @@ impl<T: Read> Read for Vec<Field<T>> {
     fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
         let Value::List(items) = &node.value else {
             let label = match T::SHAPE.section() {
-                Some(_) => format!("write `[[{}]]`", place.key),
+                Some(_) => format!("write {}", problems.list(&place.key)),
                 None => "write a list: [ … ]".to_owned(),
             };
             problems.push(place.wrong_type(node, "a list").label(label));
@@ -376,7 +377,7 @@ impl<T: Read> Read for Named<T> {
             problems.push(place.wrong_type(node, "a table").label("write a table"));
             return None;
         };
-        if let Some(problem) = nameless(entries, T::SHAPE, place) {
+        if let Some(problem) = nameless(entries, T::SHAPE, place, problems) {
             problems.push(problem);
             return None;
         }
@@ -395,14 +396,15 @@ impl<T: Read> Read for Named<T> {
 }
 
 /// `[rule]` with the keys of a rule in it, where `[rule.NAME]` was meant.
-fn nameless(entries: &[Entry], shape: &Shape, place: &Place) -> Option<Problem> {
+fn nameless(entries: &[Entry], shape: &Shape, place: &Place, problems: &Problems) -> Option<Problem> {
     let Shape::Section(section) = shape else { return None };
     let is_own =
         |entry: &&Entry| section.key(&entry.key).is_some() && !matches!(entry.value.value, Value::Table(_));
     entries.iter().find(is_own)?;
     let message = format!("`{}` has no name", place.key);
     let problem = place.problem(Code::MissingKey, message, place.span);
-    Some(problem.label(format!("write `[{}.NAME]`, with a name of your choice", place.path)))
+    let table = problems.table(&place.path, "NAME");
+    Some(problem.label(format!("write {table}, with a name of your choice")))
 }
 
 impl<A: Read, B: Read> Read for Either<A, B> {

@@ -75,7 +75,7 @@ struct Builder {
 /// A list or table whose end has not come yet.
 enum Open {
     List { start: Span, items: Vec<Node> },
-    Table { start: Span, entries: Vec<Entry>, seen: HashSet<String>, key: Option<(String, Span)> },
+    Table { start: Span, entries: Vec<Entry>, seen: HashSet<String>, key: Option<(Option<String>, Span)> },
 }
 
 impl Builder {
@@ -124,8 +124,10 @@ impl Builder {
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Table { entries, seen, key, .. }) => match key.take() {
                 None => *key = Some((key_text(&node, problems), node.span)),
-                Some((key, key_span)) if seen.contains(&key) => problems.push(twice(&key, key_span)),
-                Some((key, key_span)) => {
+                // It could not be read, and that has been said.
+                Some((None, _)) => {}
+                Some((Some(key), key_span)) if seen.contains(&key) => problems.push(twice(&key, key_span)),
+                Some((Some(key), key_span)) => {
                     seen.insert(key.clone());
                     entries.push(Entry { key, key_span, value: node });
                 }
@@ -145,14 +147,14 @@ impl Open {
 }
 
 /// Keys that look like numbers or like true and false are texts all the same: a caller may be called `1`.
-fn key_text(node: &Node, problems: &mut Problems) -> String {
+fn key_text(node: &Node, problems: &mut Problems) -> Option<String> {
     match &node.value {
-        Value::Text(text) | Value::Number(text) => text.clone(),
-        Value::Boolean(value) => value.to_string(),
+        Value::Text(text) | Value::Number(text) => Some(text.clone()),
+        Value::Boolean(value) => Some(value.to_string()),
         Value::List(_) | Value::Table(_) | Value::Other(_) => {
             let problem = Problem::new(Code::Yaml, format!("a key is a text, not {}", node.value.kind()));
             problems.push(problem.at(node.span).label("write a name"));
-            String::new()
+            None
         }
     }
 }
