@@ -91,3 +91,17 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
         (**self).now()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_only_go_forward_and_are_counted_from_1970() {
+        let clock = SystemClock::new();
+        let (first, second) = (clock.now(), clock.now());
+        assert!(first.moment <= second.moment);
+        let apart = first.moment.nanos().abs_diff(first.wall.unix_nanos());
+        assert!(Duration::from_nanos(apart) < Duration::from_secs(60));
+    }
+}

@@ -61,7 +61,7 @@ impl GateLayer {
     /// The gate with the usual ways: HTTP requests, the system's clock, fields on every answer.
     #[must_use]
     pub fn new(gate: Arc<Gate>) -> Self {
-        let identify = HttpIdentify::for_policy(&gate.policy());
+        let identify = HttpIdentify::new(Arc::clone(&gate));
         let clock = Arc::new(SystemClock::new());
         Self { shared: Arc::new(Shared { gate, identify, clock, respond: Arc::default() }) }
     }

@@ -14,12 +14,12 @@
 mod path;
 
 use std::net::IpAddr;
-use std::str;
+use std::sync::Arc;
 
 use http::{HeaderMap, Request, header};
 use tidegate_core::Criticality;
-use tidegate_policy::policy::CriticalitySource;
-use tidegate_policy::{Attributes, Headers, Policy};
+use tidegate_policy::policy::{CriticalitySource, KeySource};
+use tidegate_policy::{Attributes, Gate, Headers, Policy};
 
 /// Finds out what the gate is told of a request.
 pub trait Identify<R> {
@@ -66,29 +66,28 @@ impl Peer {
     }
 }
 
-/// Identifies HTTP requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Identifies HTTP requests, looking for what the gate's policy of the moment wants to know.
+#[derive(Clone, Debug)]
 pub struct HttpIdentify {
-    criticality_from: Vec<CriticalitySource>,
+    gate: Arc<Gate>,
     unclear_paths: UnclearPaths,
 }
 
 /// What to do with a path that services read in different ways: an escaped slash, backslash or NUL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnclearPaths {
-    /// Answer 400: what a rule cannot match safely does not pass.
+    /// Answer 400 where the policy looks at paths: what a rule cannot match safely does not pass.
     #[default]
-    Refuse,
+    RefuseWhereMatched,
     /// Match it with the escape as it is, and let it pass.
     Keep,
 }
 
 impl HttpIdentify {
-    /// Reads what `policy` wants to know. Unclear paths are refused where it looks at paths at all.
+    /// Identifies requests for `gate`.
     #[must_use]
-    pub fn for_policy(policy: &Policy) -> Self {
-        let unclear_paths = if looks_at_paths(policy) { UnclearPaths::Refuse } else { UnclearPaths::Keep };
-        Self { criticality_from: policy.criticality_from.clone(), unclear_paths }
+    pub const fn new(gate: Arc<Gate>) -> Self {
+        Self { gate, unclear_paths: UnclearPaths::RefuseWhereMatched }
     }
 
     /// The same, with another answer to unclear paths.
@@ -97,11 +96,19 @@ impl HttpIdentify {
         Self { unclear_paths, ..self }
     }
 
+    /// What a trusted peer says.
     fn criticality(&self, headers: &HeaderMap) -> Option<Criticality> {
-        self.criticality_from.iter().find_map(|source| match source {
+        self.gate.policy().criticality_from.iter().find_map(|source| match source {
             CriticalitySource::Header(name) => headers.get(name)?.to_str().ok()?.trim().parse().ok(),
             CriticalitySource::Baggage(member) => in_baggage(headers, member),
         })
+    }
+
+    fn refuses_unclear_paths(&self) -> bool {
+        match self.unclear_paths {
+            UnclearPaths::RefuseWhereMatched => looks_at_paths(&self.gate.policy()),
+            UnclearPaths::Keep => false,
+        }
     }
 }
 
@@ -112,7 +119,7 @@ impl<B> Identify<Request<B>> for HttpIdentify {
         question: impl FnOnce(&Attributes<'_>) -> T,
     ) -> Result<T, Unclear> {
         let normal = path::normal(request.uri().path());
-        if normal.is_unclear && self.unclear_paths == UnclearPaths::Refuse {
+        if normal.is_unclear && self.refuses_unclear_paths() {
             return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
         }
         let peer = request.extensions().get::<Peer>();
@@ -170,7 +177,6 @@ fn in_baggage(headers: &HeaderMap, member: &str) -> Option<Criticality> {
 }
 
 fn looks_at_paths(policy: &Policy) -> bool {
-    use tidegate_policy::policy::KeySource;
     let matchers = policy.routes.iter().map(|route| &route.matcher);
     let assigned = policy.criticality.iter().map(|(matcher, _)| matcher);
     // `/**` stands for every path, however it is written.
@@ -180,16 +186,20 @@ fn looks_at_paths(policy: &Policy) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_policy::{Now, Source, read};
+
     use super::*;
 
     fn identify() -> HttpIdentify {
-        HttpIdentify {
-            criticality_from: vec![
-                CriticalitySource::Header("x-criticality".to_owned()),
-                CriticalitySource::Baggage("criticality".to_owned()),
-            ],
-            unclear_paths: UnclearPaths::Refuse,
-        }
+        let text = br#"
+            [criticality]
+            from = ["header:x-criticality", "baggage:criticality"]
+            [rule.per_path]
+            key = "path"
+            quota = "10/s"
+        "#;
+        let (policy, _warnings) = read(Source::named("policy.toml", text), None).unwrap();
+        HttpIdentify::new(Arc::new(Gate::new(policy, 7, Now::default()).unwrap()))
     }
 
     fn criticality(request: &Request<()>) -> Option<Criticality> {

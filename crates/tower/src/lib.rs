@@ -1,5 +1,35 @@
 //! The gate as a layer around any tower service that speaks HTTP: axum, hyper, tonic.
 //!
+//! ```
+//! use std::convert::Infallible;
+//!
+//! use http::{Request, Response};
+//! use http_body_util::Full;
+//! use tidegate_policy::{Source, read};
+//! use tidegate_tower::body::CountedBody;
+//! use tidegate_tower::{GateLayer, SystemClock};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! async fn hello(_: Request<CountedBody<Full<&'static [u8]>>>) -> Result<Response<Full<bytes::Bytes>>, Infallible> {
+//!     Ok(Response::new(Full::from("hello")))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let policy = br#"
+//!     [rule.everybody]
+//!     quota = "1/min"
+//! "#;
+//! let (policy, _warnings) = read(Source::named("policy.toml", policy), None).expect("it is right");
+//! let layer = GateLayer::for_policy(policy, SystemClock::new()).expect("it is small enough");
+//! let service = layer.layer(service_fn(hello));
+//!
+//! let request = || Request::new(Full::new(&b""[..]));
+//! assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 200);
+//! assert_eq!(service.clone().oneshot(request()).await.unwrap().status(), 429);
+//! # }
+//! ```
+//!
 //! | to find | look in |
 //! |---|---|
 //! | the layer and its service | [`gate_layer`] |

@@ -228,7 +228,7 @@ impl Said<'_> {
         let pushback = match self.retry {
             Retry::Never => Pushback::Never,
             Retry::After(_) if !self.kind.names_retry() => Pushback::Silent,
-            Retry::After(delay) => Pushback::After(self.named(delay)),
+            Retry::After(delay) => Pushback::After(named(delay)),
         };
         let content_type = match speech {
             Speech::Http | Speech::Grpc => "application/grpc",
@@ -248,15 +248,13 @@ impl Said<'_> {
     /// which would ask for the next attempt at once.
     fn retry_after(&self) -> Option<u64> {
         match self.retry {
-            Retry::After(delay) if self.kind.names_retry() => {
-                Some(detail::whole_seconds(self.named(delay)).max(1))
-            }
+            Retry::After(delay) if self.kind.names_retry() => Some(detail::whole_seconds(named(delay))),
             Retry::After(_) | Retry::Never => None,
         }
     }
+}
 
-    /// Nobody knows when work in flight ends, so a refusal for it names no time; a second is what we ask for.
-    fn named(&self, delay: Duration) -> Duration {
-        if delay.is_zero() { Duration::from_secs(1) } else { delay }
-    }
+/// Nobody knows when work in flight ends, so a refusal for it names no time; a second is what we ask for.
+const fn named(delay: Duration) -> Duration {
+    if delay.is_zero() { Duration::from_secs(1) } else { delay }
 }

@@ -5,10 +5,10 @@ use http::{HeaderValue, Response, header};
 use tidegate_core::Retry;
 use tidegate_policy::{DecisionId, Standing, Standings};
 
-use super::Said;
 use super::detail::{self, seconds};
 use super::json::{self, Object};
 use super::kind::Kind;
+use super::{Said, named};
 
 /// One sentence for the caller: what it may do, or what to do instead.
 pub(crate) fn detail(kind: Kind, rule: &str, standings: &Standings) -> String {
@@ -42,7 +42,7 @@ pub(crate) fn refusal(said: &Said<'_>, id: DecisionId, standings: &Standings) ->
         let violated = || standings.iter().filter(|standing| standing.is_violated);
         let names = violated().map(|standing| json::text(&standing.rule.name));
         problem = problem.raw("violated-policies", json::array(names));
-        problem = problem.raw("quota", json::array(violated().map(|standing| quota(said, standing))));
+        problem = problem.raw("quota", json::array(violated().map(quota)));
     }
     respond(said, problem.text("instance", &format!("urn:tidegate:decision:{}", id)))
 }
@@ -59,7 +59,7 @@ fn begin(said: &Said<'_>) -> Object {
 }
 
 /// How far one violated rule is used up.
-fn quota(said: &Said<'_>, standing: &Standing) -> String {
+fn quota(standing: &Standing) -> String {
     let mut quota = Object::new()
         .text("rule", &standing.rule.name)
         .raw("limit", standing.limit)
@@ -68,7 +68,7 @@ fn quota(said: &Said<'_>, standing: &Standing) -> String {
         quota = quota.raw("window_seconds", seconds(standing.window));
     }
     if let Some(Retry::After(delay)) = standing.retry {
-        quota = quota.raw("retry_after", seconds(said.named(delay)));
+        quota = quota.raw("retry_after", seconds(named(delay)));
     }
     quota.finish()
 }

@@ -11,7 +11,7 @@ use tidegate_tower::GateService;
 use tower::ServiceExt;
 
 use crate::policies::concurrent;
-use crate::support::{Inner, Step, Steps, answer, field, poll_once, request, serve};
+use crate::support::{Inner, Step, Steps, poll_once, request, serve};
 
 type Answered = http::Response<tidegate_tower::body::GuardedBody<Steps>>;
 
@@ -122,15 +122,4 @@ async fn what_a_body_says_of_itself_is_passed_on() {
     assert!(response.body().is_end_stream());
     // Servers do not ask a body that has ended once more, so the place is back already.
     assert_eq!(service.clone().oneshot(request("alice")).await.unwrap().status(), 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_body_dropped_with_all_it_promised_has_ended() {
-    let mut inner = Inner { body: vec![Step::Data("abc"), Step::Pending], ..Inner::default() };
-    inner.head.insert("content-length", 3.into());
-    let service = serve([&concurrent(1)], inner);
-    let mut response = ask(&service).await;
-    response.body_mut().frame().await.unwrap().unwrap();
-    drop(response);
-    assert_eq!(field(answer(&service, request("alice")).await.headers(), "content-length"), "3");
 }

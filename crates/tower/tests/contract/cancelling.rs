@@ -6,12 +6,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use http_body::Body;
+use tidegate_policy::Now;
 use tidegate_tower::GateService;
 use tidegate_tower::body::GuardedBody;
-use tower::ServiceExt;
+use tower::{Layer, ServiceExt};
 
 use crate::policies::{SHAPED, concurrent};
-use crate::support::{Inner, Step, Steps, answer, request, serve};
+use crate::support::{Inner, Step, Steps, answer, layer, request, serve};
 
 /// A request under way: its answer, then its body.
 enum Work {
@@ -73,7 +74,8 @@ const PLACES: u32 = 50;
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_at_random_leaks_nothing() {
-    let service = serve([&concurrent(PLACES)], hesitant());
+    let layer = layer([&concurrent(PLACES)]);
+    let service = layer.layer(hesitant());
     let mut chance = Chance(0x2545_f491_4f6c_dd1d);
     let mut works: Vec<Option<Work>> = (0..PLACES).map(|_| None).collect();
     let mut cancelled = 0;
@@ -93,6 +95,10 @@ async fn cancelling_at_random_leaks_nothing() {
         }
     }
     drop(works);
+    let statistics = layer.gate().statistics(Now::default());
+    assert_eq!(statistics.admitted, statistics.ended.iter().sum::<u64>(), "each ends exactly once");
+    let [ok, .., abandoned] = statistics.ended;
+    assert!(ok > 0 && abandoned > u64::from(CANCELS / 2));
 
     // Every place is free: exactly so many pass at once.
     let mut answers = Vec::new();

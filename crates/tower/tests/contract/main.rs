@@ -5,10 +5,12 @@
 
 mod bodies;
 mod cancelling;
+mod outcomes;
 mod policies;
 mod readiness;
 mod refusing;
 mod settling;
 mod sharing;
 mod support;
+mod swapping;
 mod telling;
