@@ -24,6 +24,7 @@ mod admin;
 mod books;
 mod charge;
 mod current;
+mod explaining;
 mod keys;
 mod plan;
 mod recent;

@@ -16,6 +16,8 @@
 mod json;
 mod time;
 
+pub(crate) use json::{cost_json, millis_json, retry_json};
+
 use std::time::Duration;
 
 use tidegate_core::permit::Outcome;

@@ -186,10 +186,6 @@ impl Kept {
             Counters::Places(table) => Some(table),
         }
     }
-
-    pub(crate) fn is_main(&self) -> bool {
-        self.name.role == Role::Main
-    }
 }
 
 impl RuleLimits {

@@ -21,7 +21,6 @@ pub(crate) struct Ask<'a> {
     /// Whether it may refuse.
     pub(crate) is_enforced: bool,
     pub(crate) key: Key,
-    pub(crate) is_missing: bool,
     pub(crate) cost: Cost,
     pub(crate) chosen: &'a Chosen,
     pub(crate) choice: Choice,
@@ -89,7 +88,6 @@ pub(crate) struct Walk<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ambiguous<'a> {
     pub(crate) rule: u16,
-    pub(crate) check: u8,
     pub(crate) header: &'a str,
 }
 
@@ -136,50 +134,48 @@ impl<'a> Walk<'a> {
     #[inline]
     pub(crate) fn asks(&self) -> Result<Asks<'a>, Ambiguous<'a>> {
         let mut asks = Asks::new();
-        let route_cost = self.cost();
-        for (check, Check { rule, is_shadow_value }) in (0..).zip(self.checks().iter().copied()) {
-            let mode = self.current.mode(rule, self.now);
+        for (place, check) in (0..).zip(self.checks().iter().copied()) {
+            let mode = self.current.mode(check.rule, self.now);
             if mode == Mode::Disabled {
                 continue;
             }
-            let is_enforced = mode == Mode::Enforce && !is_shadow_value;
-            let ruled = self.ruled(rule);
-            let (key, is_missing) = match self.key(ruled) {
-                Ok(key) => (key, false),
-                Err(NoPart::Missing) => (self.plan().keys.missing, true),
-                Err(NoPart::Repeated(header)) if is_enforced => {
-                    return Err(Ambiguous { rule, check, header });
-                }
-                Err(NoPart::Repeated(_)) => continue,
-            };
-            let Some((chosen, choice)) = self.choose(rule, ruled, is_shadow_value, is_missing) else {
-                continue;
-            };
-            let cost = ruled.rule.cost.as_ref().map_or(route_cost, |cost| cost.estimate);
-            asks.push(Ask { check, rule, is_enforced, key, is_missing, cost, chosen, choice });
+            let is_enforced = mode == Mode::Enforce && !check.is_shadow_value;
+            match self.ask(place, check, is_enforced) {
+                Ok(ask) => asks.push(ask),
+                Err(header) if is_enforced => return Err(Ambiguous { rule: check.rule, header }),
+                Err(_) => {}
+            }
         }
         Ok(asks)
     }
 
+    /// What one check asks; the header field that could be read in two ways, if its key has one.
     #[inline]
-    fn choose(
-        &self,
-        rule: u16,
-        ruled: &Ruled,
-        is_shadow_value: bool,
-        is_missing: bool,
-    ) -> Option<(&'a Chosen, Choice)> {
-        let limits = self.current.limits.rules.get(usize::from(rule))?;
-        if is_shadow_value {
-            return limits.shadow.as_ref().map(|chosen| (chosen, Choice::Default));
+    pub(crate) fn ask(&self, place: u8, check: Check, is_enforced: bool) -> Result<Ask<'a>, &'a str> {
+        let ruled = self.ruled(check.rule);
+        let (key, is_missing) = match self.key(ruled) {
+            Ok(key) => (key, false),
+            Err(NoPart::Missing) => (self.plan().keys.missing, true),
+            Err(NoPart::Repeated(header)) => return Err(header),
+        };
+        let (chosen, choice) = self.choose(check, ruled, is_missing);
+        let cost = ruled.rule.cost.as_ref().map_or_else(|| self.cost(), |cost| cost.estimate);
+        Ok(Ask { check: place, rule: check.rule, is_enforced, key, cost, chosen, choice })
+    }
+
+    #[inline]
+    fn choose(&self, check: Check, ruled: &Ruled, is_missing: bool) -> (&'a Chosen, Choice) {
+        let limits = &self.current.limits.rules[usize::from(check.rule)];
+        if let Some(shadow) = limits.shadow.as_ref().filter(|_| check.is_shadow_value) {
+            return (shadow, Choice::Default);
         }
         let is_caller = ruled.tells_callers && !is_missing;
         if let Some(key) = self.caller_key.filter(|_| is_caller)
-            && let Some(own) = self.current.overridden(key, rule, self.now)
+            && let Some(own) = self.current.overridden(key, check.rule, self.now)
         {
-            return Some((own, Choice::Override));
+            return (own, Choice::Override);
         }
-        Some(limits.choose(rule, self.criticality, self.known.filter(|_| is_caller)))
+        limits.choose(check.rule, self.criticality, self.known.filter(|_| is_caller))
     }
 
     #[inline]

@@ -157,7 +157,10 @@ pub(crate) fn retry_json(retry: Retry) -> Value {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "below 2⁵¹ nothing is lost there and back, above it digits nobody reads")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "below 2⁵¹ nothing is lost there and back, above it digits nobody reads"
+)]
 fn decimal(millionths: u64) -> Value {
     (millionths as f64 / 1e6).into()
 }

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::keyed::MaxKeys;
-use tidegate_core::rate::{FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
+use tidegate_core::rate::{
+    Calendar, ColdFactor, FixedWindow, LeakyBucket, Period, SlidingLog, SlidingWindow, TokenBucket,
+    UtcOffset, WarmUp,
+};
 use tidegate_core::{Cost, Criticality, Moment, Quota, WallTime};
 use tidegate_policy::policy::{
     Addresses, KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, PathPattern, Rate, Route, Rule,
@@ -58,6 +61,24 @@ pub fn fixed(amount: u32, window: Duration) -> Limit {
 pub fn sliding(amount: u32, window: Duration) -> Limit {
     let quota = quota(amount, window);
     rate(format!("{amount}/window"), quota, Shape::SlidingWindow(SlidingWindow::new(quota).unwrap()))
+}
+
+pub fn log(amount: u32, window: Duration) -> Limit {
+    let quota = quota(amount, window);
+    rate(format!("{amount}/window"), quota, Shape::SlidingLog(SlidingLog::new(quota).unwrap()))
+}
+
+pub fn daily(amount: u32) -> Limit {
+    let quota = quota(amount, Duration::from_secs(86_400));
+    let rule = Calendar::new(Cost::of(amount), Period::Day, UtcOffset::UTC).unwrap();
+    rate(format!("{amount}/day"), quota, Shape::Calendar(rule))
+}
+
+pub fn warm(amount: u32) -> Limit {
+    let quota = quota(amount, Duration::from_secs(1));
+    let second = Duration::from_secs(1);
+    let rule = WarmUp::new(quota, second, ColdFactor::THREE, second).unwrap();
+    rate(format!("{amount}/s"), quota, Shape::WarmUp(rule))
 }
 
 pub fn rule(name: &str, key: &[KeySource], limit: Limit) -> Rule {

@@ -1,0 +1,103 @@
+use serde_json::{Map, Value, json};
+
+use super::text::source_name;
+use super::{Answer, Because, Explanation, RuleExplanation};
+use crate::policy::{Mode, Variation};
+use crate::record::{cost_json, millis_json, retry_json};
+
+impl Explanation {
+    /// As JSON, version 1 of its schema.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let refused_by = self.refused_by();
+        json!({
+            "v": 1,
+            "policy_version": self.version,
+            "method": self.method,
+            "path": self.path,
+            "decision": if refused_by.is_some() { "refused" } else { "admitted" },
+            "refused_by": refused_by.map(|rule| rule.rule.as_str()),
+            "wait_ms": millis_json(self.wait()),
+            "route": self.route.as_ref().map(|route| json!({
+                "name": route.name,
+                "line": route.line.0,
+                "exempt": route.is_exempt,
+            })),
+            "criticality": self.criticality.as_str(),
+            "criticality_because": match self.because {
+                Because::Assigned(number) => format!("assignment {number}"),
+                Because::Said => "trusted_peer".to_owned(),
+                Because::Default => "default".to_owned(),
+            },
+            "caller": self.caller.as_ref().map(|caller| json!({
+                "shown": caller.shown,
+                "fingerprint": caller.fingerprint.map(|hash| format!("{hash:016x}")),
+                "plan": caller.plan,
+                "repeated_header": caller.repeated,
+            })),
+            "cost": cost_json(self.cost),
+            "rules": self.rules.iter().map(RuleExplanation::to_json).collect::<Vec<_>>(),
+            "text": self.to_string(),
+        })
+    }
+}
+
+impl RuleExplanation {
+    fn to_json(&self) -> Value {
+        let mut fields = Map::new();
+        let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        put("rule", self.rule.as_str().into());
+        put("line", self.line.0.into());
+        put("mode", mode_name(self.mode).into());
+        put("switched", self.is_switched.into());
+        put("shadow_value", self.is_shadow_value.into());
+        let key =
+            self.key.iter().map(|part| json!({"source": source_name(&part.source), "value": part.value}));
+        put("key", key.collect());
+        put("limit_of", variation_name(&self.variation).into());
+        put("written", self.written.as_str().into());
+        put("kind", if self.is_concurrency { "concurrency" } else { "rate" }.into());
+        put("cost", cost_json(self.cost));
+        put("limit", cost_json(self.usage.limit));
+        put("used", cost_json(self.usage.used));
+        put("remaining", cost_json(self.usage.remaining));
+        put("reset_ms", millis_json(self.usage.reset));
+        match &self.answer {
+            Answer::Pass { wait } => {
+                put("answer", "pass".into());
+                put("wait_ms", millis_json(*wait));
+            }
+            Answer::Refuse(refusal) => {
+                put("answer", "refuse".into());
+                put("reason", refusal.reason.as_str().into());
+                put("retry_ms", retry_json(refusal.retry));
+            }
+            Answer::BadKey { header } => {
+                put("answer", "refuse".into());
+                put("reason", "ambiguous_key".into());
+                put("header", header.as_str().into());
+            }
+            Answer::Nothing => {
+                put("answer", "nothing".into());
+            }
+        }
+        Value::Object(fields)
+    }
+}
+
+const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Shadow => "shadow",
+        Mode::Disabled => "disabled",
+    }
+}
+
+fn variation_name(variation: &Variation) -> String {
+    match variation {
+        Variation::Default => "everybody".to_owned(),
+        Variation::Plan(plan) => format!("plan:{plan}"),
+        Variation::Criticality(level) => format!("criticality:{level}"),
+        Variation::Override(caller) => format!("caller:{caller}"),
+    }
+}

@@ -1,0 +1,271 @@
+//! An explanation in plain sentences.
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+use tidegate_core::{Cost, Reason, Refusal, Retry};
+
+use super::{Answer, Because, CallerSeen, Explanation, KeyPart, RuleExplanation};
+use crate::policy::{KeySource, Mode, Variation};
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { method, path, .. } = self;
+        match self.refused_by() {
+            None if self.wait().is_zero() => writeln!(f, "{method} {path} would pass.")?,
+            None => writeln!(f, "{method} {path} would pass after a wait of {}.", Time(self.wait()))?,
+            Some(rule) => {
+                writeln!(f, "{method} {path} would be refused by rule `{}`: {}", rule.rule, why(rule))?;
+            }
+        }
+        writeln!(f)?;
+        match &self.route {
+            None => writeln!(f, "Route: none matches, so no rule applies.")?,
+            Some(route) => {
+                let exempt = if route.is_exempt { "; it is exempt, so no rule applies" } else { "" };
+                writeln!(
+                    f,
+                    "Route: `{}` (line {}), the first that matches{exempt}.",
+                    route.name, route.line.0
+                )?;
+            }
+        }
+        writeln!(f, "Criticality: {}, {}.", self.criticality, self.because)?;
+        if let Some(caller) = &self.caller {
+            writeln!(f, "Caller: {caller}.")?;
+        }
+        writeln!(f, "Cost: {}.", self.cost)?;
+        for (number, rule) in (1..).zip(&self.rules) {
+            write!(f, "\n{number}. {rule}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Because {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Assigned(number) => write!(f, "by the policy's assignment {number}"),
+            Self::Said => f.write_str("as a trusted peer said"),
+            Self::Default => f.write_str("the policy's default"),
+        }
+    }
+}
+
+impl Display for CallerSeen {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (&self.shown, &self.repeated) {
+            (Some(shown), _) => write!(f, "{shown}")?,
+            (None, Some(header)) => write!(f, "unknown, since header `{header}` is there more than once")?,
+            (None, None) => f.write_str("unknown, since none of the caller sources is present")?,
+        }
+        match &self.plan {
+            Some(plan) => write!(f, ", on plan `{plan}`"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for RuleExplanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let value = if self.is_shadow_value { "the shadow value of " } else { "" };
+        write!(f, "{value}`{}` (line {})", self.rule, self.line.0)?;
+        let in_shadow = match (self.mode, self.is_shadow_value) {
+            (Mode::Disabled, _) => {
+                return writeln!(f, " does nothing: it is disabled{}.", self.switched());
+            }
+            (Mode::Shadow, _) => format!(", in shadow{},", self.switched()),
+            (Mode::Enforce, true) => ",".to_owned(),
+            (Mode::Enforce, false) if self.is_switched => format!(", enforced{},", self.switched()),
+            (Mode::Enforce, false) => String::new(),
+        };
+        let would = if self.is_enforced() { "" } else { "would " };
+        match &self.answer {
+            Answer::Nothing => return writeln!(f, "{in_shadow} does nothing."),
+            Answer::BadKey { header } => {
+                return writeln!(
+                    f,
+                    "{in_shadow} {would}refuse{} it: header `{header}` is part of its key and is there more than \
+                     once. Send it once.",
+                    if would.is_empty() { "s" } else { "" }
+                );
+            }
+            Answer::Pass { wait } if wait.is_zero() => write!(f, "{in_shadow} lets it pass: ")?,
+            Answer::Pass { wait } => write!(f, "{in_shadow} lets it pass after a wait of {}: ", Time(*wait))?,
+            Answer::Refuse(_) if would.is_empty() => write!(f, "{in_shadow} refuses it: ")?,
+            Answer::Refuse(_) => write!(f, "{in_shadow} would refuse it, which changes nothing: ")?,
+        }
+        self.write_state(f)?;
+        match &self.answer {
+            Answer::Refuse(refusal) => writeln!(f, " {}", advice(self, *refusal)),
+            Answer::Pass { .. } | Answer::BadKey { .. } | Answer::Nothing => writeln!(f),
+        }
+    }
+}
+
+impl RuleExplanation {
+    /// `18 of 20 used by acct_1 (plan `gold`: 10/s), and the request costs 5.`
+    fn write_state(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let used = if self.is_concurrency { "in flight" } else { "used" };
+        write!(f, "{} of {} {used}", Rounded(self.usage.used), self.usage.limit)?;
+        write!(f, " by {}", Keyed(&self.key))?;
+        match &self.variation {
+            Variation::Default => write!(f, " ({})", self.written)?,
+            Variation::Plan(plan) => write!(f, " (plan `{plan}`: {})", self.written)?,
+            Variation::Criticality(level) => write!(f, " ({level} requests: {})", self.written)?,
+            Variation::Override(_) => write!(f, " (the caller's own: {})", self.written)?,
+        }
+        if self.is_concurrency {
+            return f.write_str(".");
+        }
+        write!(f, ", and the request costs {}.", self.cost)
+    }
+
+    fn switched(&self) -> &'static str {
+        match (self.is_switched, self.until) {
+            (false, _) => "",
+            (true, None) => " by an operator",
+            (true, Some(_)) => " by an operator for a time",
+        }
+    }
+}
+
+/// One sentence for the top of the answer.
+fn why(rule: &RuleExplanation) -> String {
+    match &rule.answer {
+        Answer::BadKey { header } => format!("header `{header}` is there more than once."),
+        Answer::Refuse(refusal) => {
+            let reason = match refusal.reason {
+                Reason::QuotaSpent => "its quota is spent for now",
+                Reason::CostAboveBurst => "it costs more than the rule can ever allow at once",
+                Reason::WaitTooLong => "it would have to wait too long",
+                Reason::LimitReached => "too many are in flight",
+                Reason::Blocked => "an operator blocked its key",
+                Reason::OverflowSpent => "the table of keys is full, and what newcomers share is used up",
+                other => other.as_str(),
+            };
+            match refusal.retry {
+                Retry::After(wait) if !wait.is_zero() => {
+                    format!("{reason}. It would pass in {}.", Time(wait))
+                }
+                Retry::After(_) => format!("{reason}."),
+                Retry::Never => format!("{reason}. Waiting does not help."),
+            }
+        }
+        Answer::Pass { .. } | Answer::Nothing => String::new(),
+    }
+}
+
+/// What would have let it pass.
+fn advice(rule: &RuleExplanation, refusal: Refusal) -> String {
+    let (used, cost) = (Rounded(rule.usage.used), rule.cost);
+    match refusal.reason {
+        Reason::LimitReached => {
+            format!("It passes when one of them has ended, or with a limit above {used}.")
+        }
+        Reason::CostAboveBurst => {
+            format!("It never passes; with a burst of at least {cost}, or at a lower cost, it would.")
+        }
+        Reason::OverflowSpent => "It shares what is left for newcomers; raise `max_keys`.".to_owned(),
+        Reason::Blocked => "It passes when the order ends.".to_owned(),
+        _ => {
+            let left = rule.usage.remaining;
+            let cheaper =
+                if left == Cost::ZERO { String::new() } else { format!(", or now at a cost of {left}") };
+            match refusal.retry {
+                Retry::After(wait) => format!("It passes in {}{cheaper}.", Time(wait)),
+                Retry::Never => "It never passes.".to_owned(),
+            }
+        }
+    }
+}
+
+struct Keyed<'a>(&'a [KeyPart]);
+
+impl Display for Keyed<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.0.iter().all(|part| part.source == KeySource::Global) {
+            return f.write_str("everybody");
+        }
+        if let Some(missing) = self.0.iter().find(|part| part.value.is_none()) {
+            return write!(f, "all requests without {}", source_name(&missing.source));
+        }
+        for (index, part) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", part.value.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+/// A source as it is written in a policy.
+pub(super) fn source_name(source: &KeySource) -> String {
+    match source {
+        KeySource::Caller => "caller".to_owned(),
+        KeySource::ClientIp => "client-ip".to_owned(),
+        KeySource::Header(name) => format!("header:{name}"),
+        KeySource::Path => "path".to_owned(),
+        KeySource::Route => "route".to_owned(),
+        KeySource::Global => "global".to_owned(),
+    }
+}
+
+/// A cost to the hundredth: what is used drains all the time, and more digits say nothing.
+struct Rounded(Cost);
+
+impl Display for Rounded {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let hundredths = self.0.micros().saturating_add(5_000) / 10_000;
+        write!(f, "{}", Cost::from_micros(hundredths * 10_000))
+    }
+}
+
+/// A length of time as people say it, rounded up to three digits: what is promised must be true.
+pub(crate) struct Time(pub(crate) Duration);
+
+impl Display for Time {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let nanos = u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX);
+        let (unit, name) = match nanos {
+            0..1_000 => return write!(f, "{nanos} ns"),
+            1_000..1_000_000 => (1_000, "µs"),
+            1_000_000..1_000_000_000 => (1_000_000, "ms"),
+            1_000_000_000..60_000_000_000 => (1_000_000_000, "s"),
+            60_000_000_000..3_600_000_000_000 => (60_000_000_000, "min"),
+            _ => (3_600_000_000_000, "hours"),
+        };
+        let places = match nanos / unit {
+            0..10 => 2,
+            10..100 => 1,
+            _ => 0,
+        };
+        let scale = 10_u64.pow(places);
+        let scaled = (u128::from(nanos) * u128::from(scale)).div_ceil(u128::from(unit));
+        let (whole, rest) = (scaled / u128::from(scale), scaled % u128::from(scale));
+        if rest == 0 {
+            return write!(f, "{whole} {name}");
+        }
+        let decimals = format!("{rest:0width$}", width = places as usize);
+        write!(f, "{whole}.{} {name}", decimals.trim_end_matches('0'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_in_three_digits_and_never_too_short() {
+        for (nanos, said) in [
+            (0, "0 ns"),
+            (93_500_000, "93.5 ms"),
+            (93_510_001, "93.6 ms"),
+            (1_000_000_000, "1 s"),
+            (1_050_000_000, "1.05 s"),
+            (90_000_000_000, "1.5 min"),
+            (86_400_000_000_000, "24 hours"),
+        ] {
+            assert_eq!(Time(Duration::from_nanos(nanos)).to_string(), said);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The walk of a decision, looked at instead of taken.
+
+use std::time::Duration;
+
+use tidegate_core::{Refusal, Usage, Verdict};
+
+use super::keys::{Found, NoPart, Part};
+use super::plan::{Check, Choice, Measure, plan_names};
+use super::walk::{Ask, Given, Walk};
+use super::{Counted, Gate, Now};
+use crate::attributes::Attributes;
+use crate::decision::places;
+use crate::explain::{Answer, Because, CallerSeen, Explanation, KeyPart, RouteTaken, RuleExplanation};
+use crate::policy::{KeySource, Limit, Mode, Variation};
+
+impl Gate {
+    /// What [`decide`](Self::decide) would answer, and why; charges nothing.
+    #[must_use]
+    pub fn explain(&self, now: Now, attributes: &Attributes<'_>) -> Explanation {
+        let current = self.current.read();
+        let walk = Walk::new(&current, attributes, now.moment);
+        let rules = (0..).zip(walk.checks()).map(|(place, check)| explain(&walk, now, place, *check));
+        Explanation {
+            method: attributes.method.to_owned(),
+            path: attributes.path.to_owned(),
+            version: current.version,
+            route: walk.route.map(|(_, route)| RouteTaken {
+                name: route.name.clone(),
+                line: route.line,
+                is_exempt: route.is_exempt,
+            }),
+            criticality: walk.criticality,
+            because: match walk.given {
+                Given::Assigned(index) => Because::Assigned(index + 1),
+                Given::Said => Because::Said,
+                Given::Default => Because::Default,
+            },
+            caller: (!walk.checks().is_empty()).then(|| caller(&walk)),
+            cost: walk.cost(),
+            rules: rules.collect(),
+        }
+    }
+}
+
+fn caller(walk: &Walk<'_>) -> CallerSeen {
+    let identity = walk.known.map(|known| known.identity.as_str());
+    let plan = identity.and_then(|identity| walk.plan().policy.callers.get(identity)?.plan.clone());
+    CallerSeen {
+        shown: walk.caller.ok().map(|part| part.to_string()),
+        fingerprint: walk.caller_key.map(tidegate_core::keyed::Key::bits),
+        plan,
+        repeated: repeated(walk.caller).map(str::to_owned),
+    }
+}
+
+fn repeated<'a>(found: Found<'a>) -> Option<&'a str> {
+    match found {
+        Err(NoPart::Repeated(header)) => Some(header),
+        Ok(_) | Err(NoPart::Missing) => None,
+    }
+}
+
+fn explain(walk: &Walk<'_>, now: Now, place: u8, check: Check) -> RuleExplanation {
+    let ruled = walk.ruled(check.rule);
+    let switch = walk.current.modes.get(usize::from(check.rule)).copied();
+    let mode = walk.current.mode(check.rule, walk.now);
+    let standing = switch.and_then(|switch| switch.switched);
+    let standing = standing.filter(|(_, until)| until.is_none_or(|until| walk.now < until));
+    let ask = walk.ask(place, check, mode == Mode::Enforce && !check.is_shadow_value);
+    let (usage, written) =
+        ask.as_ref().map_or_else(|_| default_state(walk, check), |ask| state(walk, ask, now));
+    let answer = match &ask {
+        _ if mode == Mode::Disabled => Answer::Nothing,
+        Err(header) => Answer::BadKey { header: (*header).to_owned() },
+        Ok(ask) => match peek(walk, ask, now) {
+            Ok(wait) => Answer::Pass { wait },
+            Err(refusal) => Answer::Refuse(refusal),
+        },
+    };
+    RuleExplanation {
+        rule: ruled.rule.name.clone(),
+        line: ruled.rule.line,
+        mode,
+        until: standing.and_then(|(_, until)| until),
+        is_switched: standing.is_some(),
+        is_shadow_value: check.is_shadow_value,
+        key: key(walk, check),
+        variation: ask.as_ref().map_or(Variation::Default, |ask| variation(walk, ask)),
+        written,
+        is_concurrency: matches!(ruled.rule.limit, Limit::Concurrency(_)),
+        cost: ask.as_ref().map_or_else(|_| walk.cost(), |ask| ask.cost),
+        usage,
+        answer,
+    }
+}
+
+fn key(walk: &Walk<'_>, check: Check) -> Vec<KeyPart> {
+    let ruled = walk.ruled(check.rule);
+    let parts = ruled.rule.key.0.iter().zip(walk.parts(ruled));
+    parts.map(|(source, part)| KeyPart { source: source.clone(), value: shown(source, part) }).collect()
+}
+
+/// Paths and routes are no secrets; whatever else a caller sent may be.
+fn shown(source: &KeySource, part: Found<'_>) -> Option<String> {
+    let part = part.ok()?;
+    match (source, part) {
+        (KeySource::Path | KeySource::Route, Part::Text(text)) => {
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+        (_, part) => Some(part.to_string()),
+    }
+}
+
+fn variation(walk: &Walk<'_>, ask: &Ask<'_>) -> Variation {
+    match ask.choice {
+        Choice::Default => Variation::Default,
+        Choice::Criticality(level) => Variation::Criticality(level),
+        Choice::Plan(number) => {
+            let names = plan_names(&walk.plan().policy);
+            let name = names.get(usize::from(number)).copied().unwrap_or_default();
+            Variation::Plan(name.to_owned())
+        }
+        Choice::Override => {
+            Variation::Override(walk.caller.map_or_else(|_| String::new(), |part| part.to_string()))
+        }
+    }
+}
+
+fn state(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> (Usage, String) {
+    match &ask.chosen.measure {
+        Measure::Rate(counter) => (counter.usage(ask.key, now), counter.rate().written.clone()),
+        Measure::Places(limit) => {
+            let taken = match walk.plan().counted(ask.chosen.store) {
+                Some(Counted::Places(table)) => table.in_flight(ask.key),
+                Some(Counted::Rate(_)) | None => 0,
+            };
+            (places(taken, *limit), format!("{limit} in flight"))
+        }
+    }
+}
+
+/// What a rule allows when its key cannot be read.
+fn default_state(walk: &Walk<'_>, check: Check) -> (Usage, String) {
+    match &walk.ruled(check.rule).rule.limit {
+        Limit::Rate(rate) => {
+            let most = rate.most();
+            let nothing = tidegate_core::Cost::ZERO;
+            let usage = Usage { limit: most, used: nothing, remaining: most, reset: Duration::ZERO };
+            (usage, rate.written.clone())
+        }
+        Limit::Concurrency(limit) => (places(0, *limit), format!("{limit} in flight")),
+    }
+}
+
+fn peek(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> Result<Duration, Refusal> {
+    match &ask.chosen.measure {
+        Measure::Rate(counter) => match counter.peek(ask.key, now, ask.cost) {
+            Verdict::Admit(wait) => Ok(wait),
+            Verdict::Refuse(refusal) => Err(refusal),
+        },
+        Measure::Places(_) => super::charge::peek(walk.plan(), ask, now).map_or(Ok(Duration::ZERO), Err),
+    }
+}
