@@ -331,8 +331,7 @@ mod tests {
     fn a_full_table_shares_the_limit_of_one_key_among_newcomers() {
         let table = table(1);
         let slots = table.groups.len() * GROUP;
-        let held: Vec<_> =
-            (0..slots).map(|key| table.take(table.key(&key), 2).admitted().unwrap()).collect();
+        let held: Vec<_> = (0..slots).map(|key| table.take(table.key(&key), 2).admitted().unwrap()).collect();
         assert_eq!(table.overflowed(), 0);
         let late = ["x", "y", "z"].map(|name| table.take(table.key(name), 2));
         assert!(late[0].is_admit() && late[1].is_admit());
