@@ -184,6 +184,10 @@ async fn an_escaped_slash_passes_unless_a_rule_looks_at_paths() {
     };
     let by_key = serve([PER_KEY], Inner::default());
     assert_eq!(answer(&by_key, escaped()).await.status(), 200);
+    // A route for everything does not look either.
+    let everything = "[[route]]\nname = \"all\"\nmatch = { path = \"/**\" }\nrules = [\"per_key\"]\n";
+    let by_key = serve([PER_KEY, everything], Inner::default());
+    assert_eq!(answer(&by_key, escaped()).await.status(), 200);
     let by_path = serve([PER_PATH], Inner::default());
     let refused = answer(&by_path, escaped()).await;
     assert_eq!(refused.status(), 400);

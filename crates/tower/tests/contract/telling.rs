@@ -56,6 +56,31 @@ async fn older_fields_are_sent_when_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn older_fields_are_of_the_rule_that_refused() {
+    let heavy = "[rule.heavy]\nkey = \"global\"\nquota = \"8/s\"\ncost = { estimate = 5 }\n";
+    let light = "[rule.light]\nkey = \"global\"\nquota = \"2/s\"\n";
+    let respond = Respond::default().legacy_ratelimit_fields(LegacyReset::Seconds);
+    let service = layer([heavy, light]).respond(respond).layer(Inner::default());
+    // The light rule has less left, but the heavy one is in the way.
+    for (status, limit, remaining) in [(200, "2", "1"), (429, "8", "3")] {
+        let response = answer(&service, request("alice")).await;
+        assert_eq!(response.status(), status);
+        assert_eq!(field(response.headers(), "x-ratelimit-limit"), limit);
+        assert_eq!(field(response.headers(), "x-ratelimit-remaining"), remaining);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn units_are_rounded_down_and_seconds_up() {
+    let odd = "[rule.odd]\nkey = \"global\"\nquota = \"3/s\"\nburst = 4.5\n";
+    let short = "[rule.short]\nkey = \"global\"\nquota = \"10/s\"\nburst = 1\n";
+    let service = layer([odd, short]).layer(Inner::default());
+    let response = answer(&service, request("alice")).await;
+    assert_eq!(field(response.headers(), "ratelimit-policy"), r#""odd";q=4;w=2, "short";q=1;w=1"#);
+    assert_eq!(field(response.headers(), "ratelimit"), r#""odd";r=3;t=1, "short";r=0;t=1"#);
+}
+
+#[tokio::test(start_paused = true)]
 async fn decisions_are_named_when_asked_for() {
     let silent = layer([PER_KEY]).layer(Inner::default());
     assert!(!answer(&silent, request("alice")).await.headers().contains_key("tidegate-decision"));

@@ -13,6 +13,7 @@ mod hyper_server;
 #[path = "../../examples/tonic_service.rs"]
 mod tonic_service;
 
+mod aborting;
 mod grpc;
 mod http1;
 
