@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::thread;
 use tidegate_core::breaker::{BreakerRule, BreakerTerms, OpenTime, Probing, SharedBreaker, State};
 use tidegate_core::concurrency::{Adaptive, Aimd, Bounds, Controller, Objective, Shares, Windowing};
-use tidegate_core::keyed::{CellTable, DueTable, MaxKeys, Override};
+use tidegate_core::keyed::{CellTable, DueTable, InFlightTable, MaxKeys, Override};
 use tidegate_core::permit::{InFlight, Outcome};
 use tidegate_core::rate::{FixedWindow, TokenBucket};
 use tidegate_core::retry::{
@@ -569,5 +569,52 @@ fn a_limit_lowered_under_way_keeps_what_is_in_flight_exact() {
         assert!(!limiter.admit(at(0), Criticality::Critical).is_admit());
         drop((held, theirs));
         assert_eq!((limiter.in_flight(), limiter.limit()), (0, 1));
+    });
+}
+
+#[test]
+fn a_newcomer_of_two_threads_gets_one_slot_and_never_more_than_its_limit() {
+    explore(|| {
+        let table = std::sync::Arc::new(InFlightTable::new(MaxKeys::new(1).unwrap(), 7));
+        let key = table.key("ann");
+        let enter = || {
+            let table = std::sync::Arc::clone(&table);
+            move || {
+                let place = table.take(key, 1).admitted();
+                assert!(table.total() <= 1);
+                if let Some(place) = place {
+                    table.give_back(place);
+                    return 1;
+                }
+                0
+            }
+        };
+        let other = thread::spawn(enter());
+        let admitted = enter()() + other.join().unwrap();
+        assert!(admitted >= 1);
+        assert_eq!((table.total(), table.overflowed()), (0, 0));
+    });
+}
+
+#[test]
+fn a_slot_at_zero_goes_to_its_key_or_to_a_newcomer_but_never_to_both() {
+    explore(|| {
+        let table = std::sync::Arc::new(InFlightTable::new(MaxKeys::new(1).unwrap(), 7));
+        // Loom's tables have two slots for one key: ann's, which she has just left, and cid's, who is there.
+        let [ann, cid, bob] = ["ann", "cid", "bob"].map(|name| table.key(name));
+        let left = table.take(ann, 1).admitted().unwrap();
+        let stays = table.take(cid, 1).admitted().unwrap();
+        table.give_back(left);
+        let other = {
+            let table = std::sync::Arc::clone(&table);
+            thread::spawn(move || table.take(ann, 1).admitted())
+        };
+        let taken = [table.take(bob, 1).admitted(), other.join().unwrap()];
+        let own = taken.iter().flatten().filter(|place| !place.is_overflow()).count();
+        assert_eq!((own, taken.iter().flatten().count(), table.total()), (1, 2, 3));
+        for place in taken.into_iter().flatten().chain([stays]) {
+            table.give_back(place);
+        }
+        assert_eq!(table.total(), 0);
     });
 }
