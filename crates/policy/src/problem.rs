@@ -89,10 +89,14 @@ impl Problem {
     }
 }
 
+/// The most problems that are kept. Nobody reads more, and looking through them stays quick.
+const MOST: usize = 1_000;
+
 /// All problems so far.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: Vec<Problem>,
+    has_errors: bool,
     file: File,
     format: Format,
     /// How many of the keys around the present one are not supported yet; they have said so already.
@@ -111,12 +115,20 @@ impl Problems {
     }
 
     pub(crate) fn push(&mut self, problem: Problem) {
-        let problem = Problem { file: self.file, ..problem };
+        self.push_in(self.file, problem);
+    }
+
+    pub(crate) fn push_in(&mut self, file: File, problem: Problem) {
+        let problem = Problem { file, ..problem };
+        let is_error = problem.severity() == Severity::Error;
+        let is_full = self.found.len() >= MOST && (self.has_errors || !is_error);
+        // What YAML was refused for is not of the wrong type besides.
         let is_refused = |other: &Problem| {
             other.code == Code::Yaml && (other.file, other.span) == (problem.file, problem.span)
         };
-        // What YAML was refused for is not of the wrong type besides.
-        if problem.code != Code::WrongType || !self.found.iter().any(is_refused) {
+        let is_said = problem.code == Code::WrongType && self.found.iter().any(is_refused);
+        if !is_full && !is_said {
+            self.has_errors |= is_error;
             self.found.push(problem);
         }
     }
@@ -146,10 +158,6 @@ impl Problems {
         }
     }
 
-    pub(crate) fn push_in(&mut self, file: File, problem: Problem) {
-        self.found.push(Problem { file, ..problem });
-    }
-
     /// Whether anything at this path or below has a problem already, so that what follows from it need not
     /// be said too.
     pub(crate) fn mentions(&self, path: &str) -> bool {
@@ -165,7 +173,7 @@ impl Problems {
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.found.iter().any(|problem| problem.severity() == Severity::Error)
+        self.has_errors
     }
 
     /// In the order of the text; what stands nowhere comes last.

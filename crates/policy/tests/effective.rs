@@ -19,10 +19,10 @@ fn without_lines(mut policy: Policy) -> Policy {
 fn same_when_read_again(name: &str, text: &str, callers: Option<&str>) -> String {
     let source = Source::named(name, text.as_bytes());
     let callers = callers.map(|text| Source::named("callers.toml", text.as_bytes()));
-    let printed = effective(source, callers).unwrap();
-    let (before, _) = read(source, callers).unwrap();
+    let printed = effective(source, callers).expect("the example has no errors");
+    let (before, _) = read(source, callers).expect("the example has no errors");
     let again = read(Source::named("effective.toml", printed.as_bytes()), callers);
-    let (after, _) = again.unwrap_or_else(|problems| panic!("{problems:#?}\n{printed}"));
+    let (after, _) = again.expect("what is printed can be read again");
     assert_eq!(without_lines(after), without_lines(before), "{printed}");
     printed
 }

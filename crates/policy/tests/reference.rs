@@ -20,7 +20,7 @@ fn is_blessed() -> bool {
 fn compare(name: &str, generated: &str) {
     let path = directory().join(name);
     if is_blessed() {
-        fs::write(&path, generated).unwrap();
+        fs::write(&path, generated).expect("the reference can be written");
     }
     let committed = fs::read_to_string(&path).unwrap_or_default();
     assert!(committed == generated, "docs/reference/{name} {STALE}");

@@ -3,12 +3,13 @@
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::{DEEPEST, Entry, Node, Span, Value, too_deep, twice};
+use super::{DEEPEST, Entry, Node, Positions, Span, Value, too_deep, twice};
 use crate::problem::{Code, Problem, Problems};
 
 pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut is_readable = true;
+    let positions = Positions::new(text.as_bytes());
     let mut last_line = None;
     let mut errors: Vec<_> = errors.into_iter().map(|error| (span(error.span()), error)).collect();
     errors.sort_by_key(|(span, _)| *span);
@@ -19,7 +20,7 @@ pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
         }
         is_readable = false;
         // One slip often makes the parser stumble several times on the same line; the first says it best.
-        let line = text.get(..span.start).map(|before| before.matches('\n').count());
+        let line = Some(positions.of(span.start).line);
         if last_line != line {
             problems.push(syntax(text, span, error.message()));
             last_line = line;

@@ -1,0 +1,159 @@
+//! Examples of the language: everything in them is known, and what is supported compiles to what it says.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tidegate_core::{Cost, Criticality};
+use tidegate_policy::policy::{
+    CriticalitySource, KeySource, Limit, Mode, PathPattern, Policy, Rate, Settle, Shape,
+};
+use tidegate_policy::{Code, Source, callers_file, read};
+
+const SUPPORTED: &str = include_str!("examples/supported.toml");
+const CALLERS: &str = include_str!("examples/callers.toml");
+
+fn supported() -> Policy {
+    let callers = Source::named("callers.toml", CALLERS.as_bytes());
+    let source = Source::named("supported.toml", SUPPORTED.as_bytes());
+    let (policy, warnings) = read(source, Some(callers)).expect("the example has no errors");
+    assert_eq!(warnings, []);
+    policy
+}
+
+fn rate<'a>(policy: &'a Policy, name: &str) -> &'a Rate {
+    let rule = policy.rules.iter().find(|rule| rule.name == name);
+    match rule.map(|rule| &rule.limit) {
+        Some(Limit::Rate(rate)) => rate,
+        other => unreachable!("{name} is {other:?}"),
+    }
+}
+
+#[test]
+fn every_key_of_the_language_is_known() {
+    for text in [include_str!("examples/complete.toml"), include_str!("examples/details.toml")] {
+        let problems = read(Source::named("tidegate.toml", text.as_bytes()), None).unwrap_err();
+        let allowed = [Code::NotSupported, Code::NoCallers];
+        let others: Vec<_> = problems
+            .iter()
+            .filter(|problem| problem.severity() == tidegate_policy::Severity::Error)
+            .filter(|problem| !allowed.contains(&problem.code))
+            .collect();
+        assert!(others.is_empty(), "{others:#?}");
+    }
+}
+
+#[test]
+fn what_is_not_supported_yet_is_refused_by_name() {
+    let text = include_str!("examples/complete.toml");
+    let problems = read(Source::named("tidegate.toml", text.as_bytes()), None).unwrap_err();
+    let refused: BTreeSet<&str> = problems
+        .iter()
+        .filter(|problem| problem.code == Code::NotSupported)
+        .map(|problem| problem.path.as_str())
+        .collect();
+    let expected = [
+        "egress",
+        "listener[0].max_connections",
+        "listener[0].protocols",
+        "listener[0].tls",
+        "queue",
+        "rls",
+        "route[1].park",
+        "route[2].cache",
+        "route[2].degrade",
+        "rule.concurrent.store",
+        "rule.fleet_usage.capacity",
+        "rule.fleet_usage.kind",
+        "rule.fleet_usage.reserve",
+        "rule.fleet_usage.store",
+        "rule.request_rate.flush",
+        "rule.request_rate.on_store_failure",
+        "rule.request_rate.store",
+        "rule.request_rate.sync",
+        "rule.worker_usage.kind",
+        "rule.worker_usage.order",
+        "rule.worker_usage.ramp",
+        "rule.worker_usage.target",
+        "server.drain",
+        "server.trusted_proxies",
+        "server.workers",
+        "store",
+        "telemetry",
+        "upstream.orders.attempt_timeout",
+        "upstream.orders.balance",
+        "upstream.orders.breaker",
+        "upstream.orders.concurrency",
+        "upstream.orders.deadline",
+        "upstream.orders.fallback",
+        "upstream.orders.retry",
+        "upstream.orders.throttle",
+        "upstream.orders.timeout",
+    ];
+    assert_eq!(refused, BTreeSet::from(expected));
+}
+
+#[test]
+fn the_callers_file_is_the_one_the_policy_names() {
+    let source = Source::named("supported.toml", SUPPORTED.as_bytes());
+    assert_eq!(callers_file(source).as_deref(), Some("callers.toml"));
+    assert_eq!(callers_file(Source::named("tidegate.toml", b"listen = \"0.0.0.0:80\"")), None);
+    assert_eq!(callers_file(Source::named("tidegate.toml", b"[caller")), None);
+}
+
+#[test]
+fn quotas_compile_to_what_they_say() {
+    let policy = supported();
+    let request_rate = rate(&policy, "request_rate");
+    assert_eq!(request_rate.written, "100/s");
+    assert_eq!((request_rate.most(), request_rate.window()), (Cost::of(200), Duration::from_secs(2)));
+    assert_eq!(rate(&policy, "cpu_share").most(), "2.5".parse().unwrap(), "the number in the quota");
+    assert_eq!(rate(&policy, "waiting").most(), Cost::of(6), "the one that passes and five that wait");
+    assert!(matches!(rate(&policy, "monthly").shape, Shape::Calendar(_)));
+    assert!(matches!(rate(&policy, "minutely").shape, Shape::FixedWindow(_)));
+    assert!(matches!(rate(&policy, "sliding").shape, Shape::SlidingWindow(_)));
+    assert!(matches!(rate(&policy, "logged").shape, Shape::SlidingLog(_)));
+    assert!(matches!(rate(&policy, "smoothed").shape, Shape::Smooth(_)));
+    assert!(matches!(rate(&policy, "warming").shape, Shape::WarmUp(_)));
+}
+
+#[test]
+fn numbers_that_stand_in_keep_the_algorithm_and_have_their_own_burst() {
+    let policy = supported();
+    let rule = &policy.rules[0];
+    let most = |limit: &Limit| match limit {
+        Limit::Rate(rate) => (rate.written.clone(), rate.most().whole()),
+        Limit::Concurrency(limit) => (String::new(), u64::from(*limit)),
+    };
+    assert_eq!(most(&rule.plans["free"]), ("5/s".to_owned(), 10));
+    assert_eq!(most(&rule.per_criticality[&Criticality::Sheddable]), ("10/s".to_owned(), 10));
+    assert_eq!(rule.shadow.as_ref().map(most), Some(("80/s".to_owned(), 160)));
+    assert_eq!(most(&policy.callers["acct_big"].overrides["request_rate"]), ("50/s".to_owned(), 100));
+    assert_eq!(most(&policy.callers["acct_big"].overrides["concurrent"]), (String::new(), 200));
+    assert_eq!(policy.callers["acct_small"].plan.as_deref(), Some("free"));
+}
+
+#[test]
+fn routes_callers_and_criticality_compile_to_what_they_say() {
+    let policy = supported();
+    let names: Vec<&str> = policy.routes.iter().map(|route| route.name.as_str()).collect();
+    assert_eq!(names, ["health", "charges", "route_3", "everything_else"]);
+    let charges = &policy.routes[1];
+    assert_eq!(charges.rules, [0, 1, 2]);
+    assert_eq!((charges.cost.of("POST"), charges.cost.of("GET")), (Cost::of(5), Cost::ONE));
+    assert_eq!(charges.matcher.path, PathPattern::new("/v1/charges/**").ok());
+    assert!(policy.routes[0].is_exempt);
+    assert_eq!(policy.routes[2].upstream.as_deref(), Some("reports"));
+    assert_eq!(policy.caller.0, [KeySource::Header("x-api-key".to_owned()), KeySource::ClientIp]);
+    let from = [
+        CriticalitySource::Header("x-criticality".to_owned()),
+        CriticalitySource::Baggage("criticality".to_owned()),
+    ];
+    assert_eq!(policy.criticality_from, from);
+    let assigned: Vec<Criticality> = policy.criticality.iter().map(|(_, level)| *level).collect();
+    assert_eq!(assigned, [Criticality::CriticalPlus, Criticality::Sheddable]);
+    assert_eq!(policy.rules[9].mode, Mode::Shadow);
+    let settle = policy.rules[2].cost.as_ref().and_then(|cost| cost.settle.clone());
+    assert_eq!(settle, Some(Settle::ResponseHeader("x-cpu-seconds".to_owned())));
+    assert_eq!(policy.addresses.listeners[1].0, "listener_2");
+    assert_eq!(policy.rules[0].line.0, 31);
+}
