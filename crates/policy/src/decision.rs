@@ -34,7 +34,6 @@ use crate::record::Record;
 /// May this request pass now, and what follows?
 #[derive(Debug)]
 #[must_use = "an unread decision lets everything through, and gives back what it took"]
-#[expect(clippy::large_enum_variant, reason = "a decision takes no memory from the heap")]
 pub enum Decision {
     /// It may pass.
     Admit(Admitted),

@@ -147,7 +147,6 @@ impl InFlightTable {
     }
 
     /// How many places `key` has.
-    #[expect(clippy::cast_possible_truncation, reason = "a count has 24 bits")]
     pub fn in_flight(&self, key: Key) -> u32 {
         let word = self.find(key).and_then(|slot| self.word(slot)).map_or(0, load);
         if word >> COUNT_BITS == tag(key) { (word & COUNT) as u32 } else { 0 }
@@ -298,7 +297,7 @@ fn full<T>() -> Verdict<T> {
     Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO))
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 

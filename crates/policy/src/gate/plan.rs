@@ -70,7 +70,7 @@ pub(crate) struct Kept {
 
 pub(crate) enum Counters {
     Rate(Arc<dyn Store>),
-    Places(InFlightTable),
+    Places(Box<InFlightTable>),
 }
 
 /// By what counters are found again.
@@ -360,7 +360,7 @@ impl Builder {
             || {
                 let counters = match limit {
                     Limit::Rate(rate) => Counters::Rate(store_for(&rate.shape, keys, self.seed)),
-                    Limit::Concurrency(_) => Counters::Places(InFlightTable::new(keys, self.seed)),
+                    Limit::Concurrency(_) => Counters::Places(Box::new(InFlightTable::new(keys, self.seed))),
                 };
                 Arc::new(Kept { name: name.clone(), counters })
             },

@@ -1,5 +1,9 @@
 //! Policies made by hand, for tests of the gate alone.
-#![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "every test file uses a part of it, and a policy that cannot be made fails the test"
+)]
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +22,7 @@ use tidegate_policy::policy::{
 };
 use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Policy};
 
-pub fn at(millis: u64) -> Now {
+pub(crate) fn at(millis: u64) -> Now {
     let nanos = millis * 1_000_000;
     Now { moment: Moment::from_nanos(nanos), wall: WallTime::from_unix_nanos(nanos) }
 }
@@ -32,56 +36,56 @@ fn rate(written: String, quota: Quota, shape: Shape) -> Limit {
 }
 
 /// `amount` a second, burst as much.
-pub fn bucket(amount: u32) -> Limit {
+pub(crate) fn bucket(amount: u32) -> Limit {
     bucket_of(amount, amount)
 }
 
-pub fn bucket_of(amount: u32, burst: u32) -> Limit {
+pub(crate) fn bucket_of(amount: u32, burst: u32) -> Limit {
     let quota = quota(amount, Duration::from_secs(1)).with_burst(Cost::of(burst)).unwrap();
     rate(format!("{amount}/s"), quota, Shape::TokenBucket(TokenBucket::new(quota)))
 }
 
 /// `amount` an hour: so slow that nothing comes back during a test.
-pub fn hourly(amount: u32) -> Limit {
+pub(crate) fn hourly(amount: u32) -> Limit {
     let quota = quota(amount, Duration::from_secs(3600));
     rate(format!("{amount}/hour"), quota, Shape::TokenBucket(TokenBucket::new(quota)))
 }
 
-pub fn leaky(amount: u32, waiting: u32) -> Limit {
+pub(crate) fn leaky(amount: u32, waiting: u32) -> Limit {
     let quota = quota(amount, Duration::from_secs(1));
     let rule = LeakyBucket::new(quota, Cost::of(waiting)).unwrap();
     rate(format!("{amount}/s"), quota, Shape::LeakyBucket(rule))
 }
 
-pub fn fixed(amount: u32, window: Duration) -> Limit {
+pub(crate) fn fixed(amount: u32, window: Duration) -> Limit {
     let quota = quota(amount, window);
     rate(format!("{amount}/window"), quota, Shape::FixedWindow(FixedWindow::new(quota).unwrap()))
 }
 
-pub fn sliding(amount: u32, window: Duration) -> Limit {
+pub(crate) fn sliding(amount: u32, window: Duration) -> Limit {
     let quota = quota(amount, window);
     rate(format!("{amount}/window"), quota, Shape::SlidingWindow(SlidingWindow::new(quota).unwrap()))
 }
 
-pub fn log(amount: u32, window: Duration) -> Limit {
+pub(crate) fn log(amount: u32, window: Duration) -> Limit {
     let quota = quota(amount, window);
     rate(format!("{amount}/window"), quota, Shape::SlidingLog(SlidingLog::new(quota).unwrap()))
 }
 
-pub fn daily(amount: u32) -> Limit {
+pub(crate) fn daily(amount: u32) -> Limit {
     let quota = quota(amount, Duration::from_secs(86_400));
     let rule = Calendar::new(Cost::of(amount), Period::Day, UtcOffset::UTC).unwrap();
     rate(format!("{amount}/day"), quota, Shape::Calendar(rule))
 }
 
-pub fn warm(amount: u32) -> Limit {
+pub(crate) fn warm(amount: u32) -> Limit {
     let quota = quota(amount, Duration::from_secs(1));
     let second = Duration::from_secs(1);
     let rule = WarmUp::new(quota, second, ColdFactor::THREE, second).unwrap();
     rate(format!("{amount}/s"), quota, Shape::WarmUp(rule))
 }
 
-pub fn rule(name: &str, key: &[KeySource], limit: Limit) -> Rule {
+pub(crate) fn rule(name: &str, key: &[KeySource], limit: Limit) -> Rule {
     Rule {
         name: name.to_owned(),
         line: Line(7),
@@ -96,17 +100,17 @@ pub fn rule(name: &str, key: &[KeySource], limit: Limit) -> Rule {
     }
 }
 
-pub fn settled(mut rule: Rule, estimate: u32, settle: Settle) -> Rule {
+pub(crate) fn settled(mut rule: Rule, estimate: u32, settle: Settle) -> Rule {
     rule.cost = Some(RuleCost { estimate: Cost::of(estimate), settle: Some(settle) });
     rule
 }
 
-pub fn shadowed(mut rule: Rule) -> Rule {
+pub(crate) fn shadowed(mut rule: Rule) -> Rule {
     rule.mode = Mode::Shadow;
     rule
 }
 
-pub fn route(name: &str, path: &str, rules: &[usize]) -> Route {
+pub(crate) fn route(name: &str, path: &str, rules: &[usize]) -> Route {
     Route {
         name: name.to_owned(),
         line: Line(20),
@@ -119,7 +123,7 @@ pub fn route(name: &str, path: &str, rules: &[usize]) -> Route {
 }
 
 /// All rules on one route for everything; callers by `x-api-key`, then by address.
-pub fn policy(rules: Vec<Rule>) -> Policy {
+pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
     let all: Vec<usize> = (0..rules.len()).collect();
     Policy {
         rules: rules.into_iter().map(Arc::new).collect(),
@@ -133,18 +137,18 @@ pub fn policy(rules: Vec<Rule>) -> Policy {
     }
 }
 
-pub fn api_key() -> KeySource {
+pub(crate) fn api_key() -> KeySource {
     KeySource::Header("x-api-key".to_owned())
 }
 
-pub fn gate(policy: Policy) -> Gate {
+pub(crate) fn gate(policy: Policy) -> Gate {
     Gate::new(policy, 0x5eed, at(0)).unwrap()
 }
 
-pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// One header field, or none, without memory from the heap.
-pub struct Field(pub Option<&'static str>);
+pub(crate) struct Field(pub(crate) Option<&'static str>);
 
 impl Headers for Field {
     fn first(&self, name: &str) -> Option<&[u8]> {
@@ -156,11 +160,11 @@ impl Headers for Field {
     }
 }
 
-pub fn get<'a>(path: &'a str, headers: &'a dyn Headers) -> Attributes<'a> {
+pub(crate) fn get<'a>(path: &'a str, headers: &'a dyn Headers) -> Attributes<'a> {
     Attributes { method: "GET", path, host: "", headers, client: Some(CLIENT), criticality: None }
 }
 
 /// `GET /` with this key.
-pub fn ask(gate: &Gate, now: Now, key: &'static str) -> Decision {
+pub(crate) fn ask(gate: &Gate, now: Now, key: &'static str) -> Decision {
     gate.decide(now, &get("/", &Field(Some(key))))
 }
