@@ -36,6 +36,7 @@
 //! | overloaded answers are ignored (NCL#176) | every adaptive algorithm shrinks |
 //! | fast error pages teach that the service is fast | only successes have a latency, see [`Window`] |
 //! | the limit climbs while nobody uses it, and is no limit when the flood comes | it holds |
+//! | after a cold start it refuses for many seconds what the service could do (vector#3255) | it doubles until the first trouble |
 //! | guaranteed shares add up to twice the limit | [`Shares`] never exceed it |
 
 mod adaptive;
@@ -51,6 +52,7 @@ mod histogram;
 mod payoff;
 mod probe;
 mod shares;
+mod start;
 mod vegas;
 mod window;
 

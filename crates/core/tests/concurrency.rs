@@ -100,14 +100,16 @@ fn number(word: &str) -> Result<u32, String> {
 /// A window of so many seconds in which everything in flight took the same time.
 fn window(seconds: u64, in_flight: u32, median: Duration) -> Window {
     let succeeded = f64::from(in_flight) * seconds as f64 / median.as_secs_f64();
+    let succeeded: u32 = format!("{succeeded:.0}").parse().expect("a rounded count");
     Window {
         length: Duration::from_secs(seconds),
         latency: Some(Latency { min: median, median, mean: median }),
-        succeeded: format!("{succeeded:.0}").parse().expect("a rounded count"),
+        succeeded,
         failed: 0,
         overloaded: 0,
         abandoned: 0,
         max_in_flight: in_flight,
+        sum_in_flight: u64::from(in_flight) * u64::from(succeeded),
     }
 }
 

@@ -55,6 +55,7 @@ fn windows() -> impl Strategy<Value = Window> {
             overloaded,
             abandoned,
             max_in_flight: in_flight,
+            sum_in_flight: u64::from(in_flight) * u64::from(succeeded + failed + overloaded + abandoned),
         }
     })
 }
@@ -194,7 +195,7 @@ proptest! {
             prop_assert_eq!((change.from, change.to), (before, limit.limit()));
             prop_assert!((bounds.min()..=bounds.max()).contains(&change.to));
             if change.to > change.from {
-                prop_assert!(matches!(change.why, Why::Headroom | Why::Probe), "{change}");
+                prop_assert!(matches!(change.why, Why::SlowStart | Why::Headroom | Why::Probe), "{change}");
                 prop_assert!(!window.is_unused(before) && !window.is_unproven() && !window.is_overloaded());
                 prop_assert!(window.latency.is_some_and(|latency| latency.median <= TARGET));
                 prop_assert!(!is_dependency_slow);

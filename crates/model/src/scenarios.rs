@@ -82,23 +82,32 @@ pub const GAPS: &[Gap] = &[
         why: "one refusal in ten and up to three attempts make 1 + p + p² = 1.11; with less, more than p³ fail",
     },
     Gap {
-        id: "O7",
-        what: "F: refusals at load .7, from the start",
-        why: "Vegas starts at 20 places and adds six a second; what needs 64 is refused for eight seconds",
+        id: "O1/two",
+        what: "P: p99 of the accepted ÷ unloaded",
+        why: "two workers at .9 have a median of three times the baseline, so more places are found before the step than \
+              P allows, and they go by halves in five seconds",
     },
-    Gap { id: "O1/two", what: "P: p99 of the accepted ÷ unloaded", why: FEW_WORKERS },
-    Gap { id: "O1/two", what: "R in seconds", why: FEW_WORKERS },
+    Gap {
+        id: "O1/two",
+        what: "R in seconds",
+        why: "at .9, two workers keep 4.4 % waiting for more than 50 ms, and R allows 5 % in every second of ten",
+    },
     Gap {
         id: "O2a/two",
         what: "S of critical and above, from the first second of the flood",
-        why: FEW_WORKERS,
+        why: "e^-4 = 1.8 % of what is .6 of two workers' capacity waits for more than 50 ms; .999 needs 86 ms",
     },
-    Gap { id: "O2b/two", what: "S of critical_plus", why: FEW_WORKERS },
-    Gap { id: "O2b/two", what: "share of critical that is served", why: FEW_WORKERS },
+    Gap {
+        id: "O2b/two",
+        what: "S of critical_plus",
+        why: "a level that is all of the capacity loses 1 in 1 + 200 · 0.05 = 11 to a queue of 50 ms; .95 needs 95 ms",
+    },
+    Gap {
+        id: "O2b/two",
+        what: "share of critical that is served",
+        why: "what critical_plus loses, an eleventh of the capacity, goes to critical: 1/11 of 1 is 2.3 % of 4",
+    },
 ];
-
-const FEW_WORKERS: &str = "with two workers the same load makes waits five times as long: 2 % of what is at .6 of the \
-                           capacity wait for more than the 50 ms that the queue allows, and a longer queue misses P";
 
 /// With or without protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,9 @@
 //! one cause (envoy#11579). For the same reason a window is at least twice as long as the median of the one
 //! before: a shorter one would be told of the fast requests first and of the slow ones never.
 //!
+//! **On the way up from a cold start** a window is looked at every sixteenth of its length, and closes early if it says
+//! enough to double the limit.
+//!
 //! Memory: five pictures of 2 KB, the last 16 changes, and nothing for a place in flight but its permit.
 
 use std::collections::VecDeque;
@@ -28,6 +31,7 @@ use super::bounds::{Bounds, Surroundings};
 use super::change::Change;
 use super::controller::Controller;
 use super::shares::{self, Shares};
+use super::start;
 use super::window::{Gathering, Sample, Windowing};
 use crate::permit::{Ended, Permit, Places};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
@@ -79,6 +83,8 @@ struct Control {
     surroundings: Surroundings,
     gathering: Gathering,
     opened: Moment,
+    /// How old the open window must be.
+    length: Duration,
     last: Option<Change>,
     recent: VecDeque<(Moment, Change)>,
 }
@@ -101,20 +107,21 @@ impl Adaptive {
     /// A limiter whose first window opens `now`.
     #[must_use]
     pub fn new(controller: Controller, windowing: Windowing, now: Moment) -> Self {
-        let told = Told {
-            limit: AtomicU64::new(u64::from(controller.limit())),
-            epoch: AtomicU64::new(0),
-            opened: AtomicU64::new(now.nanos()),
-            due: AtomicU64::new(now.plus(windowing.length()).nanos()),
-        };
         let control = Control {
             controller,
             windowing,
             surroundings: Surroundings::default(),
             gathering: Gathering::default(),
             opened: now,
+            length: windowing.length(),
             last: None,
             recent: VecDeque::with_capacity(REMEMBERED),
+        };
+        let told = Told {
+            limit: AtomicU64::new(u64::from(control.controller.limit())),
+            epoch: AtomicU64::new(0),
+            opened: AtomicU64::new(now.nanos()),
+            due: AtomicU64::new(now.plus(control.first_look()).nanos()),
         };
         Self {
             taken: Line(AtomicU64::new(0)),
@@ -242,6 +249,12 @@ impl Adaptive {
         for shard in &self.shards {
             control.gathering.drain(&mut lock(&shard.0));
         }
+        let old_enough = control.opened.plus(control.length);
+        if now < old_enough && !control.is_telling(now) {
+            let later = now.plus(start::early(&control.windowing)).min(old_enough);
+            self.told.0.due.store(later.nanos(), Ordering::Relaxed);
+            return;
+        }
         if control.gathering.endings() < u64::from(control.windowing.least_endings()) {
             if now.since(control.opened) > length * STALE {
                 control.gathering = Gathering::default();
@@ -267,9 +280,9 @@ impl Adaptive {
     }
 
     fn open(&self, control: &mut Control, now: Moment, length: Duration) {
-        control.opened = now;
+        (control.opened, control.length) = (now, length);
         self.told.0.opened.store(now.nanos(), Ordering::Relaxed);
-        self.told.0.due.store(now.plus(length).nanos(), Ordering::Relaxed);
+        self.told.0.due.store(now.plus(control.first_look()).nanos(), Ordering::Relaxed);
     }
 
     fn publish(&self, control: &mut Control, now: Moment, change: Change) {
@@ -283,6 +296,20 @@ impl Adaptive {
             control.recent.pop_front();
         }
         control.recent.push_back((now, change));
+    }
+}
+
+impl Control {
+    /// How old the open window must be before it is looked at.
+    fn first_look(&self) -> Duration {
+        if self.controller.is_doubling() { start::early(&self.windowing) } else { self.length }
+    }
+
+    /// Whether the open window may close before it is old enough.
+    fn is_telling(&self, now: Moment) -> bool {
+        let age = now.since(self.opened);
+        self.controller.is_doubling()
+            && start::is_telling(&self.gathering, &self.windowing, self.controller.limit(), age)
     }
 }
 

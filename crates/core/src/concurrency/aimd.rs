@@ -101,8 +101,12 @@ impl LimitAlgorithm for Aimd {
         if reading.window.latency.is_some_and(|latency| latency.median > self.timeout) {
             return Proposal { limit: less(), why: Why::Objective };
         }
-        let step = if reading.is_starting { (reading.limit * START_GROWTH).floor().max(1.0) } else { 1.0 };
-        Proposal { limit: f64::from(places) + step, why: Why::Headroom }
+        let (step, why) = if reading.is_starting {
+            ((reading.limit * START_GROWTH).floor().max(1.0), Why::SlowStart)
+        } else {
+            (1.0, Why::Headroom)
+        };
+        Proposal { limit: f64::from(places) + step, why }
     }
 }
 

@@ -50,6 +50,11 @@ pub trait LimitAlgorithm: Send + fmt::Debug {
 
     /// Where the limit should go after this window.
     fn propose(&mut self, reading: &Reading<'_>) -> Proposal;
+
+    /// Whether it doubles the limit on the way up from a cold start, so that windows may close early there.
+    fn has_slow_start(&self) -> bool {
+        false
+    }
 }
 
 /// The whole places in a limit.

@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Why {
     /// Places were used up and nothing spoke against more of them.
     Headroom,
+    /// Places were used up, requests as fast as without load, and nothing has spoken against more since the start.
+    SlowStart,
     /// Requests wait inside the service: the latency is above what it is without load.
     Queueing,
     /// The service said that it was overloaded.
@@ -41,6 +43,7 @@ impl Why {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Headroom => "headroom",
+            Self::SlowStart => "slow_start",
             Self::Queueing => "queueing",
             Self::Overloaded => "overloaded",
             Self::Objective => "objective",

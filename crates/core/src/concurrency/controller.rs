@@ -21,7 +21,7 @@
 //!
 //! | limit | in flight | median | | limit after | why |
 //! |-------|-----------|--------|---|-----------|-----|
-//! | 20    | 20        | 10 ms  |                 | 25 | headroom (slow start: a quarter) |
+//! | 20    | 20        | 10 ms  |                 | 25 | slow_start (a quarter) |
 //! | 25    | 12        | 10 ms  |                 | 25 | unused |
 //! | 25    | 25        | 150 ms |                 | 20 | throughput (slower, and not more) |
 //! | 20    | 20        | 150 ms | dependency slow | 20 | dependency |
@@ -92,6 +92,12 @@ impl Controller {
         self.algorithm.name()
     }
 
+    /// Whether the limit is still on its way up from a cold start, and doubles there.
+    #[must_use]
+    pub fn is_doubling(&self) -> bool {
+        self.is_starting && self.limit < f64::from(self.bounds.max()) && self.algorithm.has_slow_start()
+    }
+
     /// What the operator allows.
     #[must_use]
     pub const fn bounds(&self) -> Bounds {
@@ -122,7 +128,7 @@ impl Controller {
         let payoff = self.learn(window, surroundings);
         let decided = self.decide(window, surroundings, payoff);
         let limit = self.within_bounds(decided.limit);
-        self.is_starting &= matches!(decided.why, Why::Headroom | Why::Unused);
+        self.is_starting &= matches!(decided.why, Why::SlowStart | Why::Headroom | Why::Unused);
         let is_clamped = (limit - decided.limit).abs() > f64::EPSILON;
         self.limit = limit;
         let to = self.limit();

@@ -21,6 +21,7 @@
 //! | 100   | 1 s     | 0.5      | 92          |
 //!
 //! It rests where what the gradient takes is what the headroom adds: 1 − gradient = 1/√limit.
+//! From a cold start it doubles instead, until the first trouble.
 //!
 //! **How it fails elsewhere.** Netflix's Gradient2 takes for the baseline a mean of its own past. When
 //! every response takes the same five seconds, all is as it always was, and the limit climbs to its ceiling
@@ -35,6 +36,7 @@ use std::time::Duration;
 
 use super::algorithm::{LimitAlgorithm, Proposal, Reading};
 use super::change::Why;
+use super::start;
 use crate::units::Invalid;
 
 /// Shrinks the limit in proportion to the latency, and always tries a little more.
@@ -89,8 +91,15 @@ impl LimitAlgorithm for Gradient {
         let Some((latency, baseline)) = reading.window.latency.zip(reading.baseline) else {
             return reading.hold(Why::Unproven);
         };
+        if let Some(doubled) = start::doubled(reading) {
+            return doubled;
+        }
         let limit = self.step(reading.limit, baseline, latency.median);
         Proposal { limit, why: if limit < reading.limit { Why::Queueing } else { Why::Headroom } }
+    }
+
+    fn has_slow_start(&self) -> bool {
+        true
     }
 }
 

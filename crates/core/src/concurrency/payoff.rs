@@ -53,6 +53,9 @@ const GROWTH: f64 = 1.25;
 /// Only windows in which the limit was felt all the time are compared: where bursts touch it now and then,
 /// it is the demand that decides over throughput.
 const FULL: f64 = 0.85;
+/// Latency this far above the mark's is no slower. It does not grow with the growth: a limit that was doubled to a
+/// third above the knee has half as much throughput again, and a third of the requests wait.
+const NO_SLOWER: f64 = (GROWTH - 1.0) / 2.0;
 /// Windows before futile growth is tried again: at a window a second, the limit swings for a quarter of the
 /// time.
 const REST: u32 = 20;
@@ -86,11 +89,12 @@ impl Payoff {
             return Verdict::Open;
         }
         let gained = now.throughput / mark.throughput.max(1e-9) - 1.0;
-        let is_slower = now.slower_than(&mark) > (grown - 1.0) / 2.0;
+        let slower = now.slower_than(&mark);
         if gained >= (grown - 1.0) / 2.0 {
             self.mark = Some(now);
-            return if is_slower { Verdict::Open } else { Verdict::Paid };
+            return if slower > NO_SLOWER { Verdict::Open } else { Verdict::Paid };
         }
+        let is_slower = slower > (grown - 1.0) / 2.0;
         if gained < (grown - 1.0) / 4.0 && is_slower {
             self.rest = REST;
             // All the way: half of it would leave the next trial to start higher, and the limit would creep
@@ -123,6 +127,7 @@ mod tests {
             overloaded: 0,
             abandoned: 0,
             max_in_flight: in_flight,
+            sum_in_flight: u64::from(in_flight) * u64::from(succeeded),
         }
     }
 

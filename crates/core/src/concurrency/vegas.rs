@@ -22,9 +22,19 @@
 //! Limit 10, sample by sample as Netflix does it: the first sample, 10 ms, is the baseline. Then 10 ms with
 //! 11 in flight: no queue, 16. Or 50 ms: a queue of 8, the limit falls to 9.
 //!
+//! **Few long requests among many short ones.** 95 of 100 take 1 ms and 5 take 100 ms, so the median is 1 ms and the mean 6.
+//! If everybody waits for 1 ms more, the median has doubled, and half of 80 places seem to wait. But a place is held for the
+//! *mean*, 7 ms, of which 1 is waiting: 80 · 1/7, about 12 wait. So ours divides what the median has gained by the mean,
+//! where that is larger:
+//!
+//! ```text
+//! queue = limit · (median − baseline) / max(median, mean)
+//! ```
+//!
 //! Ours decides by windows, from the median. A window stands for many samples, so where the queue is too
 //! long it takes half of what is too much away, at least `g`: from 200 places in front of 20 workers it
-//! comes to rest in 8 windows, where steps of `g` would be 123.
+//! comes to rest in 9 windows, where steps of `g` would be 123. From a cold start it doubles instead of adding six, until
+//! the first trouble.
 //!
 //! **How it fails elsewhere.** Everything hangs on the baseline: see [`Baseline`](super::Baseline). A
 //! variant in another library computes `(latency − least) / least · limit`, which says 80 wait when 20 are
@@ -39,6 +49,7 @@ use std::time::Duration;
 use super::algorithm::{LimitAlgorithm, Proposal, Reading, whole};
 use super::bounds::Bounds;
 use super::change::Why;
+use super::start;
 use super::window::Sample;
 use crate::permit::Outcome;
 
@@ -78,7 +89,7 @@ impl Vegas {
         if sample.in_flight.saturating_mul(2) < state.limit {
             return state;
         }
-        match queue(state.limit, baseline, took) {
+        match queue(state.limit, baseline, took, took) {
             waiting if waiting <= g => at(state.limit.saturating_add(LONG * g)),
             waiting if waiting < SHORT * g => at(state.limit.saturating_add(g)),
             waiting if waiting > LONG * g => at(state.limit.saturating_sub(g)),
@@ -104,12 +115,19 @@ impl LimitAlgorithm for Vegas {
         let Some((latency, baseline)) = reading.window.latency.zip(reading.baseline) else {
             return reading.hold(Why::Unproven);
         };
-        match queue(limit, baseline, latency.median) {
+        if let Some(doubled) = start::doubled(reading) {
+            return doubled;
+        }
+        match queue(limit, baseline, latency.median, latency.mean) {
             waiting if waiting <= g => more(LONG * g),
             waiting if waiting < SHORT * g => more(g),
             waiting if waiting > LONG * g => less(g.max((waiting - LONG * g) / 2), Why::Queueing),
             _ => reading.hold(Why::Steady),
         }
+    }
+
+    fn has_slow_start(&self) -> bool {
+        true
     }
 }
 
@@ -121,13 +139,14 @@ const fn allowance(limit: u32) -> u32 {
     }
 }
 
-/// How many of `limit` in flight wait, when each takes `latency` instead of `baseline`.
-fn queue(limit: u32, baseline: Duration, latency: Duration) -> u32 {
-    if latency <= baseline {
-        return 0;
-    }
-    let working = baseline.as_secs_f64() / latency.as_secs_f64();
-    whole((f64::from(limit) * (1.0 - working)).ceil())
+/// How many of `limit` in flight wait, when half of them take no longer than `median` instead of `baseline`, and hold their
+/// places for `mean`.
+fn queue(limit: u32, baseline: Duration, median: Duration, mean: Duration) -> u32 {
+    let held = median.max(mean);
+    let Some(waits) = median.checked_sub(baseline).filter(|_| !held.is_zero()) else { return 0 };
+    // Whole numbers stay what they are.
+    let waiting = f64::from(limit) * waits.as_secs_f64() / held.as_secs_f64();
+    whole((waiting - 1e-9).ceil())
 }
 
 #[cfg(test)]
@@ -140,11 +159,18 @@ mod tests {
 
     #[test]
     fn the_queue_is_never_longer_than_what_is_in_flight() {
-        assert_eq!(queue(20, 10 * MS, 20 * MS), 10);
-        assert_eq!(queue(20, 10 * MS, 50 * MS), 16);
-        assert_eq!(queue(20, 10 * MS, 100_000 * MS), 20);
-        assert_eq!(queue(20, 10 * MS, 9 * MS), 0);
-        assert_eq!(queue(20, Duration::ZERO, Duration::ZERO), 0);
+        let queue = |baseline, latency| queue(20, baseline, latency, latency);
+        assert_eq!(queue(10 * MS, 20 * MS), 10);
+        assert_eq!(queue(10 * MS, 50 * MS), 16);
+        assert_eq!(queue(10 * MS, 100_000 * MS), 20);
+        assert_eq!(queue(10 * MS, 9 * MS), 0);
+        assert_eq!(queue(Duration::ZERO, Duration::ZERO), 0);
+    }
+
+    #[test]
+    fn few_long_requests_do_not_make_a_short_wait_look_long_as_in_the_example() {
+        assert_eq!(queue(80, MS, 2 * MS, 2 * MS), 40);
+        assert_eq!(queue(80, MS, 2 * MS, 7 * MS), 12);
     }
 
     #[test]
@@ -168,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_shortened_in_eight_windows_instead_of_a_hundred_and_twenty_three_steps() {
+    fn a_long_queue_is_shortened_in_nine_windows_instead_of_a_hundred_and_twenty_three_steps() {
         // 20 workers of 10 ms: what is above 20 waits.
         let latency = |limit: u32| Duration::from_micros(500) * limit;
         let (mut limit, mut windows) = (200.0, 0);
@@ -183,7 +209,7 @@ mod tests {
             let reading = Reading { limit, window: &window, baseline: Some(10 * MS), is_starting: false };
             match Vegas.propose(&reading) {
                 Proposal { why: Why::Queueing, limit: less } => limit = less,
-                Proposal { why, .. } => break assert_eq!((why, limit, windows), (Why::Steady, 26.0, 8)),
+                Proposal { why, .. } => break assert_eq!((why, limit, windows), (Why::Steady, 26.0, 9)),
             }
             windows += 1;
         }

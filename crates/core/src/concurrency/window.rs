@@ -117,11 +117,22 @@ pub struct Window {
     pub abandoned: u32,
     /// The most that were in flight when one of them started.
     pub max_in_flight: u32,
+    /// What was in flight when each of them started, added up.
+    pub sum_in_flight: u64,
 }
 
 /// One in so many overloaded answers is noise: a deployment, one bad instance. Netflix backs off on a single
 /// one, which at a thousand requests a window means always.
 const OVERLOADED_ONE_IN: u64 = 100;
+
+/// Whoever starts finds so many of a hundred places taken, counting its own, where nearly all of them are.
+const FULL_PERCENT: u64 = 85;
+
+/// Whether requests that started with so many in flight, added up, found nearly all of `limit` places taken.
+const fn is_full(endings: u64, sum_in_flight: u64, limit: u32) -> bool {
+    let all = endings.saturating_mul(limit as u64);
+    endings > 0 && sum_in_flight.saturating_mul(100) >= all.saturating_mul(FULL_PERCENT)
+}
 
 impl Window {
     /// How many requests ended.
@@ -156,6 +167,12 @@ impl Window {
         u64::from(self.succeeded) * 2 < self.endings()
     }
 
+    /// Whether those who started found nearly all of `limit` places taken.
+    #[must_use]
+    pub fn is_full(&self, limit: u32) -> bool {
+        is_full(self.endings(), self.sum_in_flight, limit)
+    }
+
     /// Whether less than half of `limit` places were in use.
     #[must_use]
     pub const fn is_unused(&self, limit: u32) -> bool {
@@ -169,6 +186,7 @@ pub struct Gathering {
     latencies: Histogram,
     ended: [u32; 4],
     max_in_flight: u32,
+    sum_in_flight: u64,
 }
 
 impl Gathering {
@@ -180,12 +198,23 @@ impl Gathering {
         let ended = &mut self.ended[sample.outcome as usize];
         *ended = ended.saturating_add(1);
         self.max_in_flight = self.max_in_flight.max(sample.in_flight);
+        self.sum_in_flight = self.sum_in_flight.saturating_add(u64::from(sample.in_flight));
     }
 
     /// How many requests ended so far.
     #[must_use]
     pub fn endings(&self) -> u64 {
         self.ended.map(u64::from).iter().sum()
+    }
+
+    /// Whether those who started found nearly all of `limit` places taken.
+    pub(crate) fn is_full(&self, limit: u32) -> bool {
+        is_full(self.endings(), self.sum_in_flight, limit)
+    }
+
+    /// What those that succeeded took so far, on average.
+    pub(crate) fn mean(&self) -> Option<Duration> {
+        self.latencies.mean()
     }
 
     /// Takes over what another thread gathered, and leaves it empty.
@@ -198,6 +227,7 @@ impl Gathering {
             *mine = mine.saturating_add(theirs);
         }
         self.max_in_flight = self.max_in_flight.max(other.max_in_flight);
+        self.sum_in_flight = self.sum_in_flight.saturating_add(other.sum_in_flight);
         *other = Self::default();
     }
 
@@ -215,6 +245,7 @@ impl Gathering {
             overloaded: count(Outcome::Overloaded),
             abandoned: count(Outcome::Abandoned),
             max_in_flight: gathered.max_in_flight,
+            sum_in_flight: gathered.sum_in_flight,
         }
     }
 }

@@ -43,14 +43,14 @@ fn a_window_closes_when_it_is_old_enough_and_full_enough() {
     assert_eq!(fill(&limiter, 0, 10), 20); // full enough, but 10 ms old
     assert_eq!(limiter.last(), None);
     limiter.admit(at(90), LEVEL).admitted().unwrap().complete(at(100), Outcome::Ok);
-    assert_eq!(limiter.last(), Some(Change { from: 20, to: 25, why: Why::Headroom }));
+    assert_eq!(limiter.last(), Some(Change { from: 20, to: 25, why: Why::SlowStart }));
     assert_eq!(limiter.limit(), 25);
     // Old enough, but one request is not enough; with nine more it is.
     limiter.admit(at(290), LEVEL).admitted().unwrap().complete(at(300), Outcome::Ok);
     assert_eq!(limiter.recent().len(), 1);
     assert_eq!(fill(&limiter, 301, 10), 25);
     limiter.admit(at(390), LEVEL).admitted().unwrap().complete(at(400), Outcome::Ok);
-    assert_eq!(limiter.recent().last(), Some(&(at(400), Change { from: 25, to: 31, why: Why::Headroom })));
+    assert_eq!(limiter.recent().last(), Some(&(at(400), Change { from: 25, to: 31, why: Why::SlowStart })));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_window_that_spans_a_pause_is_forgotten() {
     limiter.admit(at(20_000), LEVEL).admitted().unwrap().complete(at(20_000), Outcome::Ok);
     fill(&limiter, 20_050, 10);
     fill(&limiter, 20_300, 10);
-    assert_eq!(limiter.recent(), [(at(20_310), Change { from: 20, to: 25, why: Why::Headroom })]);
+    assert_eq!(limiter.recent(), [(at(20_310), Change { from: 20, to: 25, why: Why::SlowStart })]);
 }
 
 #[test]
@@ -165,4 +165,52 @@ fn threads_that_take_and_give_back_at_once_leave_nothing_behind() {
     });
     assert_eq!(limiter.in_flight(), 0);
     assert!((1..=50).contains(&limiter.limit()));
+}
+
+/// Keeps every place taken by requests of a millisecond, and returns when it is `until`.
+fn keep_full(limiter: &Adaptive, from: u64, until: u64) {
+    let mut held = VecDeque::new();
+    let mut now = at(from);
+    while now < at(until) {
+        while let Some(permit) = limiter.admit(now, LEVEL).admitted() {
+            held.push_back(permit);
+        }
+        now = now.plus(Duration::from_millis(1) / limiter.limit());
+        held.pop_front().unwrap().complete(now, Outcome::Ok);
+    }
+    held.into_iter().for_each(|permit| permit.complete(now, Outcome::Abandoned));
+}
+
+#[test]
+fn from_a_cold_start_windows_close_early_until_the_first_trouble() {
+    let bounds = Bounds::new(1..=1_000).unwrap();
+    let objective = Objective::latency(Duration::from_secs(1)).unwrap();
+    let limiter = Adaptive::new(Controller::new(Vegas, bounds, objective), Windowing::default(), at(0));
+    keep_full(&limiter, 0, 200);
+    let moves: Vec<_> =
+        limiter.recent().into_iter().map(|(at, change)| (at.nanos() / 1_000_000, change)).collect();
+    let doubled = |from| Change { from, to: 2 * from, why: Why::SlowStart };
+    assert_eq!(moves, [(62, doubled(20)), (125, doubled(40)), (187, doubled(80))]);
+    // Overloaded answers end it: now a window takes its second.
+    for _ in 0..60 {
+        limiter.admit(at(201), LEVEL).admitted().unwrap().complete(at(202), Outcome::Overloaded);
+    }
+    limiter.admit(at(1_290), LEVEL).admitted().unwrap().complete(at(1_300), Outcome::Ok);
+    assert_eq!(limiter.last().unwrap().why, Why::Overloaded);
+    let changes = limiter.recent().len();
+    keep_full(&limiter, 1_302, 2_200);
+    assert_eq!(limiter.recent().len(), changes);
+}
+
+#[test]
+fn a_cold_start_without_demand_closes_no_window_early() {
+    let bounds = Bounds::new(1..=1_000).unwrap();
+    let objective = Objective::latency(Duration::from_secs(1)).unwrap();
+    let limiter = Adaptive::new(Controller::new(Vegas, bounds, objective), Windowing::default(), at(0));
+    for millis in 0..990 {
+        limiter.admit(at(millis), LEVEL).admitted().unwrap().complete(at(millis + 1), Outcome::Ok);
+    }
+    assert_eq!(limiter.last(), None);
+    limiter.admit(at(1_000), LEVEL).admitted().unwrap().complete(at(1_001), Outcome::Ok);
+    assert_eq!(limiter.last().unwrap().why, Why::Unused);
 }

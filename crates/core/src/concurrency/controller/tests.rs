@@ -17,6 +17,7 @@ fn window(in_flight: u32, millis: u64) -> Window {
         overloaded: 0,
         abandoned: 0,
         max_in_flight: in_flight,
+        sum_in_flight: u64::from(in_flight) * u64::from(whole(f64::from(in_flight) / median.as_secs_f64())),
     }
 }
 
@@ -37,7 +38,7 @@ fn change(from: u32, to: u32, why: Why) -> Change {
 fn seven_windows_move_the_limit_as_in_the_example() {
     let mut limit = controller(Aimd::default(), 10..=40);
     for (window, surroundings, expected) in [
-        (window(20, 10), QUIET, change(20, 25, Why::Headroom)),
+        (window(20, 10), QUIET, change(20, 25, Why::SlowStart)),
         (window(12, 10), QUIET, change(25, 25, Why::Unused)),
         (window(25, 150), QUIET, change(25, 20, Why::Throughput)),
         (window(20, 150), SLOW_DEPENDENCY, change(20, 20, Why::Dependency)),
@@ -52,7 +53,7 @@ fn seven_windows_move_the_limit_as_in_the_example() {
 #[test]
 fn bounds_end_every_movement_and_are_the_reason_once_reached() {
     let mut limit = controller(Aimd::default(), 18..=22);
-    assert_eq!(limit.update(&window(20, 10), QUIET), change(20, 22, Why::Headroom));
+    assert_eq!(limit.update(&window(20, 10), QUIET), change(20, 22, Why::SlowStart));
     assert_eq!(limit.update(&window(22, 10), QUIET), change(22, 22, Why::Ceiling));
     assert_eq!(limit.update(&overloaded(window(22, 10)), QUIET), change(22, 19, Why::Overloaded));
     assert_eq!(limit.update(&overloaded(window(19, 10)), QUIET), change(19, 18, Why::Overloaded));
