@@ -8,9 +8,9 @@
 //! | to find | look in |
 //! |---|---|
 //! | what a declaration consists of | [`spec`] |
-//! | how a struct is read from the neutral tree | [`read`] |
-//! | texts with a meaning of their own: addresses, key sources | [`values`] |
-//! | the keys | [`top`], [`server`], [`rule`], [`route`], [`upstream`] |
+//! | how a struct is read from the neutral tree | `read` |
+//! | texts with a meaning of their own: addresses, key sources | `values` |
+//! | the keys | `top`, `server`, `rule`, `route`, `upstream` |
 
 pub(crate) mod callers;
 pub(crate) mod read;

@@ -14,7 +14,8 @@ use crate::document::top::PolicyDoc;
 use crate::policy::{Limit, Policy, Rate, Rule, Shape as Counting};
 use crate::problem::{Problem, Problems};
 use crate::text::{self, Node, Source, Value};
-use toml::{header, inline, quoted};
+use toml::{header, inline};
+pub(crate) use toml::{key, quoted};
 
 /// Writes it.
 ///
@@ -158,7 +159,7 @@ impl Writer<'_> {
                 _ => Fill::Leave,
             },
             At::Route(index) => {
-                let route = &self.policy.routes[*index];
+                let Some(route) = self.policy.routes.get(*index) else { return Fill::Declared };
                 match (key, &route.upstream) {
                     ("name", _) => Fill::Value(quoted(&route.name)),
                     ("upstream", Some(upstream)) => Fill::Value(quoted(upstream)),

@@ -202,7 +202,7 @@ fn any_rule() -> impl Strategy<Value = Value> {
 }
 
 fn any_document() -> impl Strategy<Value = Map<String, Value>> {
-    let key = prop::sample::select(&WORDS[..]).prop_map(str::to_owned);
+    let key = prop::sample::select(WORDS).prop_map(str::to_owned);
     let wild = prop::collection::btree_map(key, any_value(), 0..6);
     let names = prop::sample::select(&["per_key", "all", "each"][..]).prop_map(str::to_owned);
     let rules = prop::collection::btree_map(names, any_rule(), 1..4);

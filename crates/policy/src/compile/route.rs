@@ -7,6 +7,7 @@ use super::{check_name, line, matcher, unknown_rule};
 use crate::document::read::{Either, Field, Named};
 use crate::document::route::RouteDoc;
 use crate::document::top::PolicyDoc;
+use crate::document::values::method;
 use crate::policy::{Addresses, Line, MOST_RULES_A_ROUTE, Matcher, MethodCosts, Route};
 use crate::problem::{Code, Problem, Problems, nearest};
 use crate::quantity::shown;
@@ -100,7 +101,7 @@ fn route(
         matcher: matcher::compile(matches, &format!("{path}.match"), problems),
         upstream: upstream(&name, field, addresses, &path, problems),
         rules: rules_of(&name, chosen, rules, &path, problems),
-        cost: written.cost.as_ref().map_or(MethodCosts::ONE, |cost| costs(&cost.value)),
+        cost: written.cost.as_ref().map_or(MethodCosts::ONE, |cost| costs(&cost.value, &path, problems)),
         is_exempt,
         name,
     }
@@ -184,7 +185,7 @@ fn upstream(
     Some(written.value.clone())
 }
 
-fn costs(written: &Either<Cost, Named<Cost>>) -> MethodCosts {
+fn costs(written: &Either<Cost, Named<Cost>>, path: &str, problems: &mut Problems) -> MethodCosts {
     let by_name = match written {
         Either::Single(cost) => return MethodCosts { by_method: Vec::new(), default: *cost },
         Either::Larger(by_name) => by_name,
@@ -193,7 +194,14 @@ fn costs(written: &Either<Cost, Named<Cost>>) -> MethodCosts {
     for (name, cost) in &by_name.0 {
         match name.as_str() {
             "default" => costs.default = cost.value,
-            method => costs.by_method.push((method.to_owned(), cost.value)),
+            name => match method(name) {
+                Ok(method) => costs.by_method.push((method.0, cost.value)),
+                Err(problem) => {
+                    let message = format!("cost of {}", problem.message);
+                    let found = Problem::new(problem.code, message).at(cost.key_span);
+                    problems.push(found.path(format!("{path}.cost")).help(problem.help));
+                }
+            },
         }
     }
     costs

@@ -1,9 +1,16 @@
 //! From the neutral tree to the structs of the document.
 
+mod containers;
+mod words;
+
+pub(crate) use containers::{Either, Named, OneOrList};
+pub(crate) use words::choice;
+use words::{known, suggestion};
+
 use tidegate_core::Cost;
 
-use super::spec::{Absent, Key, Section, Shape, Support, one_of};
-use crate::problem::{Code, Problem, Problems, nearest};
+use super::spec::{Absent, Shape, Support};
+use crate::problem::{Code, Problem, Problems};
 use crate::quantity::{QuotaText, amount, shown};
 use crate::text::{Entry, Node, Span, Value};
 
@@ -22,27 +29,6 @@ pub(crate) struct Field<T> {
     pub(crate) key_span: Span,
     pub(crate) span: Span,
     pub(crate) value: T,
-}
-
-/// Values by names, in the order of the text.
-#[derive(Clone, Debug)]
-pub(crate) struct Named<T>(pub(crate) Vec<(String, Field<T>)>);
-
-impl<T> Default for Named<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-/// One value or several.
-#[derive(Clone, Debug)]
-pub(crate) struct OneOrList<T>(pub(crate) Vec<Field<T>>);
-
-/// A single value, or a table or list.
-#[derive(Clone, Debug)]
-pub(crate) enum Either<A, B> {
-    Single(A),
-    Larger(B),
 }
 
 /// Where in the document we are, for messages.
@@ -158,93 +144,6 @@ pub(crate) fn unknown(entry: &Entry, shape: &Shape, place: &Place, problems: &mu
     });
 }
 
-/// Words that other programs use for what a key of ours is called, and slips no distance would find.
-const ELSEWHERE: &[(&str, &str)] = &[
-    ("rate", "quota"),
-    ("limit", "quota"),
-    ("max_in_flight", "limit"),
-    ("by", "key"),
-    ("type", "kind"),
-    ("address", "bind"),
-    ("port", "listen"),
-    ("backend", "upstream"),
-    ("target", "upstream"),
-    ("proxy_pass", "upstream"),
-    ("servers", "endpoints"),
-    ("url", "endpoints"),
-    ("urls", "endpoints"),
-    ("dry_run", "mode"),
-    ("enabled", "mode"),
-    ("methods", "method"),
-    ("location", "match"),
-    ("priority", "criticality"),
-];
-
-fn suggestion<'a>(written: &'a str, section: &Section) -> Option<&'a str>
-where
-    'static: 'a,
-{
-    let near = nearest(written, section.keys.iter().map(|key| key.name));
-    let word = written.to_lowercase();
-    let elsewhere = ELSEWHERE.iter().filter(|(theirs, ours)| *theirs == word && section.key(ours).is_some());
-    near.or_else(|| elsewhere.map(|(_, ours)| *ours).next())
-}
-
-fn known(section: &Section) -> String {
-    let built = |key: &&Key| key.support == Support::Built;
-    let names = section.keys.iter().filter(built).map(|key| format!("`{}`", key.name));
-    let names: Vec<String> = names.collect();
-    names.join(", ")
-}
-
-/// The same for the words of choices.
-const WORDS_ELSEWHERE: &[(&str, &str)] = &[
-    ("on", "enforce"),
-    ("enabled", "enforce"),
-    ("off", "disabled"),
-    ("dry_run", "shadow"),
-    ("dry-run", "shadow"),
-    ("log", "shadow"),
-    ("gcra", "token_bucket"),
-    ("in_flight", "concurrency"),
-];
-
-/// The word of a choice.
-pub(crate) fn choice<'a>(
-    node: &'a Node,
-    shape: &Shape,
-    place: &Place,
-    problems: &mut Problems,
-) -> Option<&'a str> {
-    let Shape::Choice(words) = shape else { return None };
-    let Value::Text(written) = &node.value else {
-        problems.push(place.wrong_type(node, &shape.what()).label("write one of these, in quotes"));
-        return None;
-    };
-    match words.iter().find(|(word, _)| word == written) {
-        Some((_, Support::Built)) => Some(written),
-        Some((_, Support::NotYet)) => {
-            if problems.unsupported == 0 {
-                problems.push(not_supported(place, &format!("{} `{written}`", place.key), node.span));
-            }
-            Some(written)
-        }
-        None => {
-            let allowed: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            let message = format!("`{}` is none of {}", shown(written), one_of(&allowed));
-            let problem = place.value(Code::UnknownChoice, &message, node.span);
-            let near = nearest(written, words.iter().map(|(word, _)| *word));
-            let lower = written.to_lowercase();
-            let elsewhere =
-                WORDS_ELSEWHERE.iter().find(|(theirs, _)| *theirs == lower).map(|(_, ours)| *ours);
-            let meant = near.or(elsewhere.filter(|ours| words.iter().any(|(word, _)| word == ours)));
-            let label = meant.map(|meant| format!("did you mean `{meant}`?"));
-            problems.push(problem.label(label.unwrap_or_else(|| "write one of those".to_owned())));
-            None
-        }
-    }
-}
-
 /// A text, or a problem that asks for one.
 pub(crate) fn text<'a>(
     node: &'a Node,
@@ -323,99 +222,4 @@ fn number<'a>(node: &'a Node, expected: &str, place: &Place, problems: &mut Prob
     };
     problems.push(place.wrong_type(node, expected).label(label));
     None
-}
-
-impl<T: Read> Read for Vec<Field<T>> {
-    const SHAPE: &'static Shape = &Shape::List(T::SHAPE);
-
-    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
-        let Value::List(items) = &node.value else {
-            let label = match T::SHAPE.section() {
-                Some(_) => format!("write {}", problems.list(&place.key)),
-                None => "write a list: [ … ]".to_owned(),
-            };
-            problems.push(place.wrong_type(node, "a list").label(label));
-            return None;
-        };
-        let read = |(index, item): (usize, &Node)| {
-            let place = element(item, index, T::SHAPE, place);
-            spanned(item, item.span, &place, problems)
-        };
-        Some(items.iter().enumerate().filter_map(read).collect())
-    }
-}
-
-/// The place of a list's element: "route `charges`", "route 2", or just the list's own for single values.
-fn element(item: &Node, index: usize, shape: &Shape, place: &Place) -> Place {
-    let Shape::Section(section) = shape else { return place.clone() };
-    let name = match item.get("name").map(|name| &name.value) {
-        Some(Value::Text(name)) => format!("`{}`", shown(name)),
-        _ => (index + 1).to_string(),
-    };
-    let what = format!("{} {name}", section.noun);
-    let path = format!("{}[{index}]", place.path);
-    // The header of a list's table is the best thing to point at; an inline one is pointed at as a whole.
-    Place { path, what, key: place.key.clone(), span: item.span }
-}
-
-impl<T: Read> Read for OneOrList<T> {
-    const SHAPE: &'static Shape = &Shape::OneOrList(T::SHAPE);
-
-    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
-        if matches!(node.value, Value::List(_)) {
-            return Vec::read(node, place, problems).map(Self);
-        }
-        spanned(node, node.span, place, problems).map(|one| Self(vec![one]))
-    }
-}
-
-impl<T: Read> Read for Named<T> {
-    const SHAPE: &'static Shape = &Shape::Named(T::SHAPE);
-
-    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
-        let Value::Table(entries) = &node.value else {
-            problems.push(place.wrong_type(node, "a table").label("write a table"));
-            return None;
-        };
-        if let Some(problem) = nameless(entries, T::SHAPE, place, problems) {
-            problems.push(problem);
-            return None;
-        }
-        let read = |entry: &Entry| {
-            let place = match T::SHAPE {
-                Shape::Section(section) => {
-                    let what = format!("{} `{}`", section.noun, shown(&entry.key));
-                    place.child(&entry.key, what, entry.key_span)
-                }
-                _ => place.key(&entry.key, entry.key_span),
-            };
-            spanned(&entry.value, entry.key_span, &place, problems).map(|field| (entry.key.clone(), field))
-        };
-        Some(Self(entries.iter().filter_map(read).collect()))
-    }
-}
-
-/// `[rule]` with the keys of a rule in it, where `[rule.NAME]` was meant.
-fn nameless(entries: &[Entry], shape: &Shape, place: &Place, problems: &Problems) -> Option<Problem> {
-    let Shape::Section(section) = shape else { return None };
-    let is_own =
-        |entry: &&Entry| section.key(&entry.key).is_some() && !matches!(entry.value.value, Value::Table(_));
-    entries.iter().find(is_own)?;
-    let message = format!("`{}` has no name", place.key);
-    let problem = place.problem(Code::MissingKey, message, place.span);
-    let table = problems.table(&place.path, "NAME");
-    Some(problem.label(format!("write {table}, with a name of your choice")))
-}
-
-impl<A: Read, B: Read> Read for Either<A, B> {
-    const SHAPE: &'static Shape = &Shape::Either(A::SHAPE, B::SHAPE);
-
-    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
-        match node.value {
-            Value::Table(_) | Value::List(_) => B::read(node, place, problems).map(Self::Larger),
-            Value::Text(_) | Value::Number(_) | Value::Boolean(_) | Value::Other(_) => {
-                A::read(node, place, problems).map(Self::Single)
-            }
-        }
-    }
 }

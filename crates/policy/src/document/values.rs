@@ -288,7 +288,7 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(allowed)
 }
 
-fn method(written: &str) -> Result<Method, Unreadable> {
+pub(crate) fn method(written: &str) -> Result<Method, Unreadable> {
     if is_token(written) && !written.bytes().any(|byte| byte.is_ascii_lowercase()) {
         return Ok(Method(written.to_owned()));
     }

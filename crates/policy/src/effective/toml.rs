@@ -25,13 +25,13 @@ pub(super) fn header(path: &[&str]) -> String {
     path.iter().map(|part| key(part)).collect::<Vec<_>>().join(".")
 }
 
-fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !name.is_empty() && name.bytes().all(is_bare) { name.to_owned() } else { quoted(name) }
 }
 
 /// A text in quotes.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for character in text.chars() {
