@@ -18,12 +18,13 @@ pub(crate) struct Step {
 /// Every step of `cargo xtask test`.
 pub(crate) fn all() -> Vec<Step> {
     vec![
-        Step { name: "fmt", what: "formatting of both workspaces", prepare: fmt },
+        Step { name: "fmt", what: "formatting of all workspaces", prepare: fmt },
         Step { name: "clippy", what: "lints of both workspaces, warnings are errors", prepare: clippy },
         Step { name: "test", what: "tests and doc-tests, layers and links included", prepare: test },
         Step { name: "release", what: "the core's tests again, optimised as users run it", prepare: release },
         Step { name: "docs", what: "documentation without warnings", prepare: docs },
         Step { name: "loom", what: "every interleaving of the lock-free structures", prepare: loom },
+        Step { name: "fuzz", what: "what a fuzzer makes up, for some seconds a target", prepare: fuzz },
         Step { name: "deny", what: "licences, bans and sources of dependencies", prepare: deny },
         Step { name: "instructions", what: "instruction counts under valgrind", prepare: instructions },
         comparison(Suite::CoreQuick),
@@ -50,6 +51,7 @@ fn fmt(project: &Project) -> Result<Vec<Command>, Trouble> {
     Ok(vec![
         project.cargo("fmt --all --check"),
         project.cargo("fmt --all --check --manifest-path bench/Cargo.toml"),
+        project.cargo("fmt --all --check --manifest-path fuzz/Cargo.toml"),
     ])
 }
 
@@ -79,6 +81,30 @@ fn loom(project: &Project) -> Result<Vec<Command>, Trouble> {
     // A directory of its own: other flags in the shared one would rebuild everything, there and back.
     loom.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", project.built("loom"));
     Ok(vec![loom])
+}
+
+/// What tells the fuzzer which branches an input took: flags of the compiler's back end, which need no nightly.
+const COVERAGE: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+fn fuzz(project: &Project) -> Result<Vec<Command>, Trouble> {
+    let host = tools::host(project)?;
+    let built = project.built("fuzz");
+    let mut build = project.cargo("build --release --locked --manifest-path fuzz/Cargo.toml --target");
+    // Only what is built for a named target gets the flags; build scripts must do without.
+    build.arg(&host).env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", &built);
+    let mut commands = vec![build];
+    for target in ["policy_toml", "policy_yaml", "matchers"] {
+        let corpus = built.join("corpus").join(target);
+        tools::need_directory(&corpus)?;
+        let mut run = project.command(built.join(&host).join("release").join(target));
+        run.arg(corpus).arg(project.path("fuzz/seeds").join(target));
+        run.args(["-max_total_time=8", "-max_len=4096", "-timeout=5", "-verbosity=0"]);
+        run.arg(format!("-artifact_prefix={}/", built.display()));
+        commands.push(run);
+    }
+    Ok(commands)
 }
 
 fn deny(project: &Project) -> Result<Vec<Command>, Trouble> {

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use crate::project::Project;
@@ -58,6 +59,22 @@ pub(crate) fn need_gungraun_runner(project: &Project) -> Result<(), Trouble> {
     let version = locked_version(&text, "gungraun")
         .ok_or_else(|| Trouble::Missing { what: format!("{} does not name gungraun", lock.display()) })?;
     need_crate(project, "gungraun-runner", version)
+}
+
+/// The kind of machine the compiler runs on, as it names it.
+pub(crate) fn host(project: &Project) -> Result<String, Trouble> {
+    let output = project.command("rustc").arg("-vV").output();
+    let output = output.map_err(|source| Trouble::Start { command: "rustc -vV".to_owned(), source })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| Trouble::Missing { what: "rustc does not name its host".to_owned() })
+}
+
+/// Makes sure that a directory is there.
+pub(crate) fn need_directory(path: &Path) -> Result<(), Trouble> {
+    fs::create_dir_all(path)
+        .map_err(|problem| Trouble::Missing { what: format!("{} cannot be made: {problem}", path.display()) })
 }
 
 /// Makes sure that valgrind is there.
