@@ -126,8 +126,8 @@ impl Respond {
         Said { kind: Kind::Unclear, rule: None, detail, retry: Retry::Never }.plain(speech)
     }
 
-    /// Adds our fields to the answer of a request that was admitted.
-    pub(crate) fn admitted(&self, clock: &dyn Clock, admitted: &Admitted, headers: &mut HeaderMap) {
+    /// Adds our fields to the answer of a request that was admitted. The clock is read only if there are any.
+    pub fn admitted(&self, clock: &dyn Clock, admitted: &Admitted, headers: &mut HeaderMap) {
         if self.fields == RateLimitFields::Always || self.legacy.is_some() {
             let now = clock.now();
             let standings = admitted.standings(now);

@@ -1,6 +1,8 @@
 //! A request on its way: refused, waiting for its turn, or with the service.
 //!
-//! Each state owns what it holds, so dropping the future in any of them gives everything back.
+//! Each state owns what it holds, so dropping the future in any of them gives everything back: places in flight,
+//! the service that was ready, the request. A charge stands. Whoever is cancelled while it waits has had its turn
+//! in the schedule, and those behind it have been told theirs.
 
 use std::fmt;
 use std::future::Future;

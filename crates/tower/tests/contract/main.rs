@@ -5,6 +5,7 @@
 
 mod bodies;
 mod cancelling;
+mod identifying;
 mod outcomes;
 mod policies;
 mod readiness;
