@@ -18,7 +18,7 @@ use tidegate_core::keyed::MaxKeys;
 use crate::document::callers::CallerEntryDoc;
 use crate::document::read::{Field, Named};
 use crate::document::top::PolicyDoc;
-use crate::policy::{Caller, KeySource, KeySpec, Line, Policy};
+use crate::policy::{Caller, KeySource, KeySpec, Line, MOST_OVERRIDES, Policy};
 use crate::problem::{Code, File, Problem, Problems, nearest};
 use crate::quantity::shown;
 use crate::text::{Positions, Span};
@@ -145,6 +145,12 @@ fn known_callers(
             placed.push((index, Placed { file: File::Callers, ..limit }));
         }
         known.insert(name.clone(), caller);
+    }
+    if placed.len() > MOST_OVERRIDES {
+        let message =
+            format!("callers have {} limits of their own, more than {MOST_OVERRIDES}", placed.len());
+        problems
+            .push(Problem::new(Code::TooMany, message).help("put callers with the same limits on a plan"));
     }
     problems.turn_to(File::Policy);
     (known, placed)

@@ -23,6 +23,16 @@ use tidegate_core::Criticality;
 /// The most rules that one request can meet, so that a decision needs no memory of its own.
 pub const MOST_RULES_A_ROUTE: usize = 16;
 
+/// The most plans that one rule can have numbers for: with its own, and while a policy replaces another, its
+/// counters can be read by sixteen limits.
+pub const MOST_PLANS_A_RULE: usize = 7;
+
+/// The most sources that one key can be made of.
+pub const MOST_SOURCES_A_KEY: usize = 8;
+
+/// The most limits of single callers, all callers together.
+pub const MOST_OVERRIDES: usize = 16_384;
+
 /// Everything one policy file asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {

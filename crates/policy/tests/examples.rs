@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tidegate_core::{Cost, Criticality};
+use tidegate_core::{Cost, Criticality, Moment, WallTime};
 use tidegate_policy::policy::{
-    CriticalitySource, KeySource, Limit, Mode, PathPattern, Policy, Rate, Settle, Shape,
+    CriticalitySource, KeySource, Limit, MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE,
+    MOST_SOURCES_A_KEY, Mode, PathPattern, Policy, Rate, Settle, Shape,
 };
-use tidegate_policy::{Code, Source, callers_file, read};
+use tidegate_policy::{Code, Gate, Now, Source, callers_file, read};
 
 const SUPPORTED: &str = include_str!("examples/supported.toml");
 const CALLERS: &str = include_str!("examples/callers.toml");
@@ -156,4 +157,36 @@ fn routes_callers_and_criticality_compile_to_what_they_say() {
     assert_eq!(settle, Some(Settle::ResponseHeader("x-cpu-seconds".to_owned())));
     assert_eq!(policy.addresses.listeners[1].0, "listener_2");
     assert_eq!(policy.rules[0].line.0, 31);
+}
+
+/// What compiles fits the gate: the bounds of both are the same.
+#[test]
+fn the_largest_policies_that_compile_are_gates() {
+    let now = Now { moment: Moment::from_nanos(0), wall: WallTime::from_unix_nanos(0) };
+    assert!(Gate::new(supported(), 1, now).is_ok());
+
+    let mut text = "caller = { max_keys = 10, table = \"callers.toml\" }\n".to_owned();
+    for index in 0..MOST_RULES_A_ROUTE {
+        let key = ["\"caller\""; MOST_SOURCES_A_KEY].join(", ");
+        text.push_str(&format!("[rule.r{index}]\nquota = \"10/s\"\nkey = [{key}]\n"));
+        for plan in 0..MOST_PLANS_A_RULE {
+            text.push_str(&format!("plans.p{plan} = {{ quota = \"{}/s\" }}\n", plan + 1));
+        }
+    }
+    let callers: String = (0..MOST_OVERRIDES)
+        .map(|index| format!("[c{index}]\noverrides.r0 = {{ quota = \"1/s\" }}\n"))
+        .collect();
+    let read = |text: &str, callers: &str| {
+        let callers = Source::named("callers.toml", callers.as_bytes());
+        read(Source::named("tidegate.toml", text.as_bytes()), Some(callers))
+    };
+    let (policy, _) = read(&text, &callers).unwrap();
+    assert!(Gate::new(policy, 1, now).is_ok());
+
+    let more = format!("{callers}[one_more]\noverrides.r0 = {{ quota = \"1/s\" }}\n");
+    let codes =
+        |problems: Vec<tidegate_policy::Problem>| problems.into_iter().map(|problem| problem.code).next();
+    assert_eq!(codes(read(&text, &more).unwrap_err()), Some(Code::TooMany));
+    let more = format!("{text}[rule.r99]\nquota = \"10/s\"\n");
+    assert_eq!(codes(read(&more, &callers).unwrap_err()), Some(Code::TooManyRules));
 }

@@ -55,9 +55,10 @@ fn everything(
     addresses: &Addresses,
     problems: &mut Problems,
 ) -> Route {
-    if let Some(first_too_many) = rules.get(MOST_RULES_A_ROUTE) {
-        let (count, span) = (rules.len(), first_too_many.key_span);
-        problems.push(too_many("without routes a request meets every rule, and", count, span, "rule"));
+    let all: Vec<usize> = (0..rules.len()).collect();
+    if let Some(last) = rules.last().filter(|_| checks(&all, rules) > MOST_RULES_A_ROUTE) {
+        let who = "without routes, every request";
+        problems.push(too_many(who, checks(&all, rules), last.key_span, "rule"));
     }
     let upstream = default_upstream(addresses);
     if let Some(field) = document.upstream.as_ref().filter(|_| upstream.is_none()) {
@@ -71,7 +72,7 @@ fn everything(
         line: Line(1),
         matcher: Matcher::default(),
         upstream,
-        rules: (0..rules.len()).collect(),
+        rules: all,
         cost: MethodCosts::ONE,
         is_exempt: false,
     }
@@ -131,20 +132,22 @@ fn rules_of(
             Some(position) => found.push(position),
         }
     }
-    if found.len() > MOST_RULES_A_ROUTE {
-        let message = format!("route `{}`", shown(name));
-        problems.push(too_many(&message, found.len(), chosen.key_span, &path));
+    if checks(&found, rules) > MOST_RULES_A_ROUTE {
+        let who = format!("every request of route `{}`", shown(name));
+        problems.push(too_many(&who, checks(&found, rules), chosen.key_span, &path));
     }
     found
 }
 
+/// How many limits are asked: rules, and shadow values beside them.
+fn checks(chosen: &[usize], rules: &[CompiledRule<'_>]) -> usize {
+    let shadows = chosen.iter().filter(|index| rules[**index].rule.shadow.is_some()).count();
+    chosen.len() + shadows
+}
+
 fn too_many(who: &str, count: usize, span: Span, path: &str) -> Problem {
-    let message = match who.strip_suffix(", and") {
-        Some(_) => format!("{who} there are {count}"),
-        None => format!("{who} has {count} rules"),
-    };
-    let problem =
-        Problem::new(Code::TooManyRules, format!("{message}, but must have at most {MOST_RULES_A_ROUTE}"));
+    let message = format!("{who} meets {count} rules and shadow values, more than {MOST_RULES_A_ROUTE}");
+    let problem = Problem::new(Code::TooManyRules, message);
     problem.at(span).path(path).label("split the route, or merge rules")
 }
 

@@ -11,7 +11,7 @@ use super::{check_name, line, max_keys};
 use crate::document::read::{Field, Named};
 use crate::document::rule::{Kind, LimitDoc, ModeWord, RuleDoc};
 use crate::document::top::PolicyDoc;
-use crate::policy::{KeySource, KeySpec, Limit, Mode, Rule, RuleCost};
+use crate::policy::{KeySource, KeySpec, Limit, MOST_PLANS_A_RULE, MOST_SOURCES_A_KEY, Mode, Rule, RuleCost};
 use crate::problem::{Code, Problem, Problems, nearest};
 use crate::quantity::shown;
 use crate::text::{Positions, Span};
@@ -81,6 +81,11 @@ fn rule<'a>(
     let mut plans = BTreeMap::new();
     for (plan, entry) in named(written.plans.as_ref()) {
         plans.extend(vary(plan, entry, "plans", problems).map(|limit| (plan.clone(), limit)));
+    }
+    if let Some(field) = written.plans.as_ref().filter(|field| field.value.0.len() > MOST_PLANS_A_RULE) {
+        let message = format!("{what} has {} plans, more than {MOST_PLANS_A_RULE}", field.value.0.len());
+        let problem = Problem::new(Code::TooMany, message).at(field.key_span);
+        problems.push(problem.path(format!("{path}.plans")).label("merge some of them"));
     }
     let mut per_criticality = BTreeMap::new();
     for (level, entry) in named(written.per_criticality.as_ref()) {
@@ -155,6 +160,11 @@ fn key(written: &RuleDoc, path: &str, problems: &mut Problems) -> KeySpec {
         let problem = Problem::new(Code::MissingKey, "`key` names no source").at(key.span);
         problems
             .push(problem.path(format!("{path}.key")).label("write \"global\" to count everybody together"));
+    }
+    if key.value.0.len() > MOST_SOURCES_A_KEY {
+        let message = format!("`key` has {} sources, more than {MOST_SOURCES_A_KEY}", key.value.0.len());
+        let problem = Problem::new(Code::TooMany, message).at(key.span).path(format!("{path}.key"));
+        problems.push(problem.label("use fewer"));
     }
     KeySpec(key.value.0.iter().map(|source| source.value.clone()).collect())
 }

@@ -151,8 +151,11 @@ codes! {
         "The key belongs to another algorithm or another kind of rule and would be without effect.",
         "Remove it, or choose the algorithm or kind it belongs to.";
     TooManyRules = 304 Error "too many rules for one route",
-        "A request can meet at most 16 rules, so that deciding about it needs no memory of its own.",
+        "A request can meet at most 16 rules, shadow values counted, so that deciding about it needs no memory of its own.",
         "Split the route, or merge rules.";
+    TooMany = 305 Error "more than can be kept apart",
+        "A rule has numbers for at most 7 plans and a key of at most 8 sources, and all callers together at most 16384 limits of their own, so that memory and the time of a decision are bounded.",
+        "Merge plans, or use a shorter key.";
     OutOfReach = 306 Error "a limit that cannot be kept",
         "The numbers are beyond what can be counted: most often a burst that takes longer than 400 days to fill.",
         "Use smaller numbers, as the message says.";
