@@ -1,13 +1,57 @@
 //! What was asked for on the command line.
 
-use clap::Command;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap_complete::Shell;
 
 /// A command line that was understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Show what quotas do, in virtual time.
     Demo,
+    /// Read a policy and say what is wrong with it.
+    Check(Check),
+    /// Say what would happen to a request.
+    Explain(Explain),
+    /// Print the JSON Schema of policy files.
+    Schema,
+    /// Write a commented policy to start from.
+    Init(PathBuf),
+    /// Print what a shell needs to complete command lines.
+    Completions(Shell),
+    /// Print the manual page.
+    Man,
+}
+
+/// What `check` was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The file, or the first of the usual places.
+    pub file: Option<PathBuf>,
+    /// Whether to print the whole policy with every default.
+    pub is_effective: bool,
+    /// Whether to answer in JSON.
+    pub is_json: bool,
+}
+
+/// What `explain` was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explain {
+    /// The file, or the first of the usual places.
+    pub file: Option<PathBuf>,
+    /// The request, as it was written.
+    pub request: String,
+    /// More header fields, each `name: value`.
+    pub headers: Vec<String>,
+    /// The address it comes from.
+    pub client: Option<std::net::IpAddr>,
+    /// How many such requests came just before it.
+    pub after: u32,
+    /// Whether to answer in JSON.
+    pub is_json: bool,
 }
 
 /// Reads the program's own command line; prints help or what is wrong with it and exits, 2 for a mistake.
@@ -18,25 +62,150 @@ pub fn parse() -> Request {
 
 fn parse_from<W>(words: impl IntoIterator<Item = W>) -> Result<Request, clap::Error>
 where
-    W: Into<std::ffi::OsString> + Clone,
+    W: Into<OsString> + Clone,
 {
     let mut command = command();
     let matches = command.try_get_matches_from_mut(words)?;
-    match matches.subcommand_name() {
-        Some("demo") => Ok(Request::Demo),
+    match matches.subcommand() {
+        Some(("demo", _)) => Ok(Request::Demo),
+        Some(("check", given)) => Ok(Request::Check(Check {
+            file: given.get_one::<PathBuf>("FILE").cloned(),
+            is_effective: given.get_flag("effective"),
+            is_json: given.get_flag("json"),
+        })),
+        Some(("explain", given)) => Ok(Request::Explain(explain(given))),
+        Some(("schema", _)) => Ok(Request::Schema),
+        Some(("init", given)) => Ok(Request::Init(path(given, "FILE"))),
+        Some(("completions", given)) => Ok(Request::Completions(shell(given))),
+        Some(("man", _)) => Ok(Request::Man),
         Some(_) | None => Err(command.error(ErrorKind::MissingSubcommand, "a command is missing")),
     }
 }
 
-fn command() -> Command {
+fn explain(given: &ArgMatches) -> Explain {
+    let headers = given.get_many::<String>("header").unwrap_or_default();
+    Explain {
+        file: given.get_one::<PathBuf>("config").cloned(),
+        request: given.get_one::<String>("REQUEST").cloned().unwrap_or_default(),
+        headers: headers.cloned().collect(),
+        client: given.get_one::<std::net::IpAddr>("from").copied(),
+        after: given.get_one::<u32>("after").copied().unwrap_or_default(),
+        is_json: given.get_flag("json"),
+    }
+}
+
+fn path(given: &ArgMatches, name: &str) -> PathBuf {
+    given.get_one::<PathBuf>(name).cloned().unwrap_or_default()
+}
+
+fn shell(given: &ArgMatches) -> Shell {
+    given.get_one::<Shell>("SHELL").copied().unwrap_or(Shell::Bash)
+}
+
+/// Everything the program understands.
+#[must_use]
+pub fn command() -> Command {
     Command::new("tidegate")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Protects services from the traffic they get and from the services they call")
+        .after_help(
+            "A policy is looked for in ./tidegate.toml, $XDG_CONFIG_HOME/tidegate/ and /etc/tidegate/.\n\
+             Exit codes: 0 done, 1 failed, 2 not understood, 78 the policy is wrong.",
+        )
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .subcommand(init_command())
+        .subcommand(check_command())
+        .subcommand(explain_command())
         .subcommand(
-            Command::new("demo").about("Show what quotas do: one page, in virtual time, without sockets"),
+            Command::new("demo")
+                .about("Show what quotas do: one page, in virtual time, without sockets")
+                .after_help("Example:\n  tidegate demo"),
         )
+        .subcommand(
+            Command::new("schema").about("Print the JSON Schema of policy files, for editors").after_help(
+                "Example:\n  tidegate schema > tidegate.schema.json\n\
+                     then begin the policy with `#:schema ./tidegate.schema.json`",
+            ),
+        )
+        .subcommand(
+            Command::new("completions")
+                .about("Print what a shell needs to complete command lines")
+                .arg(Arg::new("SHELL").required(true).value_parser(value_parser!(Shell)))
+                .after_help("Example:\n  tidegate completions bash > /etc/bash_completion.d/tidegate"),
+        )
+        .subcommand(
+            Command::new("man")
+                .about("Print the manual page")
+                .after_help("Example:\n  tidegate man > /usr/local/share/man/man1/tidegate.1"),
+        )
+}
+
+fn init_command() -> Command {
+    Command::new("init")
+        .about("Write a commented policy to start from; an existing file is left alone")
+        .arg(
+            Arg::new("FILE")
+                .default_value("tidegate.toml")
+                .value_parser(value_parser!(PathBuf))
+                .help("Where to write it"),
+        )
+        .after_help("Example:\n  tidegate init && tidegate check")
+}
+
+fn check_command() -> Command {
+    Command::new("check")
+        .about("Read a policy and say everything that is wrong with it")
+        .arg(Arg::new("FILE").value_parser(value_parser!(PathBuf)).help("The policy"))
+        .arg(flag("effective", "Print the whole policy with every default and its reason"))
+        .arg(flag("json", "Answer in JSON"))
+        .after_help("Example:\n  tidegate check tidegate.toml\n  tidegate check --effective | less")
+}
+
+fn explain_command() -> Command {
+    Command::new("explain")
+        .about("Say what would happen to a request, rule by rule, and why")
+        .arg(
+            Arg::new("config")
+                .short('c')
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("The policy"),
+        )
+        .arg(
+            Arg::new("REQUEST")
+                .required(true)
+                .help("Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"),
+        )
+        .arg(
+            Arg::new("header")
+                .short('H')
+                .long("header")
+                .value_name("FIELD")
+                .action(ArgAction::Append)
+                .help("One more header field, 'name: value'"),
+        )
+        .arg(
+            Arg::new("from")
+                .long("from")
+                .value_name("ADDRESS")
+                .value_parser(value_parser!(std::net::IpAddr))
+                .help("The address it comes from"),
+        )
+        .arg(
+            Arg::new("after")
+                .long("after")
+                .value_name("COUNT")
+                .value_parser(value_parser!(u32).range(..=1_000_000))
+                .help("How many such requests came in the same instant before it"),
+        )
+        .arg(flag("json", "Answer in JSON"))
+        .after_help("Example:\n  tidegate explain -c tidegate.toml 'POST /v1/charges x-api-key:acct_1'")
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
 #[cfg(test)]
@@ -44,8 +213,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demo_is_understood() {
+    fn commands_are_understood() {
         assert_eq!(parse_from(["tidegate", "demo"]).unwrap(), Request::Demo);
+        let check = parse_from(["tidegate", "check", "a.toml", "--json"]).unwrap();
+        let expected = Check { file: Some("a.toml".into()), is_effective: false, is_json: true };
+        assert_eq!(check, Request::Check(expected));
+        assert_eq!(parse_from(["tidegate", "init"]).unwrap(), Request::Init("tidegate.toml".into()));
+    }
+
+    #[test]
+    fn a_request_to_explain_comes_with_its_fields() {
+        let words = ["tidegate", "explain", "GET /", "-H", "a: b", "--from", "::1", "--after", "3"];
+        let Ok(Request::Explain(explain)) = parse_from(words) else { panic!("not understood") };
+        assert_eq!(explain.headers, ["a: b"]);
+        assert_eq!((explain.client, explain.after), (Some("::1".parse().unwrap()), 3));
     }
 
     #[test]
@@ -56,7 +237,10 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn every_command_has_an_example() {
         command().debug_assert();
+        for command in command().get_subcommands_mut() {
+            assert!(command.render_help().to_string().contains("Example:"), "{}", command.get_name());
+        }
     }
 }

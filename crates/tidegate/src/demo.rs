@@ -14,14 +14,12 @@ mod shaping;
 mod steady;
 mod together;
 
-use std::error::Error;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use tidegate_core::Moment;
 
-/// What can go wrong: the page cannot be written, or an example holds a value that is not allowed.
-pub type Problem = Box<dyn Error>;
+use crate::Problem;
 
 /// Any number will do, since every run shall be the same; a driver draws it, so that no stranger can choose
 /// keys that collide.

@@ -3,10 +3,15 @@
 //! | to find | look in |
 //! |---|---|
 //! | what the command line means | [`cli`] |
+//! | what each command does | [`commands`] |
 //! | the demonstration of quotas in virtual time | [`demo`] |
 
 pub mod cli;
+pub mod commands;
 pub mod demo;
+
+/// Why a command could not be carried out.
+pub type Problem = Box<dyn std::error::Error>;
 
 /// The README's example is compiled and run as a doc-test.
 #[cfg(doctest)]

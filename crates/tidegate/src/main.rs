@@ -5,12 +5,17 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use tidegate::cli::{self, Request};
-use tidegate::demo;
+use tidegate::commands::{Ended, check, explain, init, print};
+use tidegate::{Problem, demo};
+
+/// What systemd and others know as a mistake in the configuration, which starting again does not cure.
+const BAD_POLICY: u8 = 78;
 
 fn main() -> ExitCode {
     let request = cli::parse();
     match carry_out(&request) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Ended::Done) => ExitCode::SUCCESS,
+        Ok(Ended::BadPolicy) => ExitCode::from(BAD_POLICY),
         Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("error: {problem}");
@@ -19,17 +24,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(request: &Request) -> Result<(), Box<dyn Error>> {
+fn carry_out(request: &Request) -> Result<Ended, Problem> {
     // Line by line: a reader sees each part when it is there, and one who left ends the work.
-    let mut page = io::stdout().lock();
-    match request {
+    let (mut page, mut errors) = (io::stdout().lock(), io::stderr().lock());
+    let ended = match request {
         Request::Demo => {
             demo::write(&mut page)?;
             demo::write_measured(&mut page)?;
+            Ended::Done
         }
-    }
+        Request::Check(check) => check::write(check, &mut page, &mut errors)?,
+        Request::Explain(explain) => explain::write(explain, &mut page, &mut errors)?,
+        Request::Schema => print::schema(&mut page)?,
+        Request::Init(file) => init::write(file, &mut page)?,
+        Request::Completions(shell) => print::completions(*shell, &mut page)?,
+        Request::Man => print::man(&mut page)?,
+    };
     page.flush()?;
-    Ok(())
+    Ok(ended)
 }
 
 /// Whether the reader went away, as `head` does once it has seen enough.

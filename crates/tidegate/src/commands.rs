@@ -1,0 +1,41 @@
+//! What the commands do, one file each.
+//!
+//! A command writes its answer to the page it is given and says how it went; only `main` knows of standard
+//! output and exit codes.
+
+pub mod check;
+pub mod explain;
+mod files;
+pub mod imagined;
+pub mod init;
+pub mod print;
+
+use std::error::Error;
+use std::fmt;
+
+/// How a command ended that wrote its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It did what it was asked.
+    Done,
+    /// The policy is wrong, and the answer says how.
+    BadPolicy,
+}
+
+/// What kept a command from answering.
+#[derive(Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Failure {}

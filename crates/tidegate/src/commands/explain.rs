@@ -1,0 +1,52 @@
+//! `tidegate explain`: what would happen to a request, rule by rule, and why.
+//!
+//! The gate here is fresh: nobody has used anything yet. `--after 20` lets that many such requests pass the gate
+//! in the same instant first, so that a quota can be seen to run out.
+
+use std::io::Write;
+
+use tidegate_core::{Moment, WallTime};
+use tidegate_policy::{Decision, Gate, Now, problem};
+
+use super::files::Files;
+use super::imagined::Imagined;
+use super::{Ended, Failure};
+use crate::cli::Explain;
+
+/// Any moment will do: nothing has happened before it.
+const NOW: Now = Now { moment: Moment::from_nanos(1_000_000_000_000), wall: WallTime::from_unix_seconds(0) };
+
+/// Nobody chooses keys against a gate that lives for one answer.
+const SEED: u64 = 0;
+
+/// Writes what the policy makes of the request.
+///
+/// # Errors
+/// When a file cannot be read, the request is not understood, or the answer cannot be written.
+pub fn write(
+    explain: &Explain,
+    page: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> Result<Ended, crate::Problem> {
+    let files = Files::read(explain.file.as_deref())?;
+    let request = Imagined::read(&explain.request, &explain.headers, explain.client).map_err(Failure::new)?;
+    let policy = match tidegate_policy::read(files.policy(), files.callers()) {
+        Ok((policy, _)) => policy,
+        Err(problems) => {
+            errors.write_all(problem::render(files.policy(), files.callers(), &problems).as_bytes())?;
+            writeln!(errors, "{}", problem::summary(&problems))?;
+            return Ok(Ended::BadPolicy);
+        }
+    };
+    let gate = Gate::new(policy, SEED, NOW)?;
+    // What was admitted stays in flight, so that limits of concurrency fill up too.
+    let before: Vec<Decision> = (0..explain.after).map(|_| gate.decide(NOW, &request.attributes())).collect();
+    let explanation = gate.explain(NOW, &request.attributes());
+    if explain.is_json {
+        writeln!(page, "{:#}", explanation.to_json())?;
+    } else {
+        write!(page, "{explanation}")?;
+    }
+    drop(before);
+    Ok(Ended::Done)
+}
