@@ -7,7 +7,7 @@
 //! | the simple way | how it failed | here |
 //! |---|---|---|
 //! | open at 10 % failures | a dependency at 85 % success became one at 0 % | half, of at least 50 results |
-//! | one probe, no limit of time | the probe hangs, and the breaker sits half-open for ever | a probe that takes too long has failed, its place is free |
+//! | one probe, no limit of time | the probe hangs, and the breaker sits half-open for ever | a probe that takes too long has failed |
 //! | any number of probes | 17 times the traffic against an upstream that hangs | at most `probes` of them |
 //! | a cancelled probe closes it | a caller that goes away says nothing about the dependency | neither success nor failure |
 //! | late results count | answers to requests from before the trip close it, or open it again | a pass carries its generation |
@@ -109,7 +109,7 @@ pub enum Switch {
 
 /// The right to one attempt, to be brought back with its outcome.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a pass that is not brought back keeps a probe's place until its time is over"]
+#[must_use = "a pass that is not brought back keeps a probe's place for ten times the probes' limit"]
 pub struct Pass {
     generation: u64,
     probe: Option<u32>,
@@ -211,6 +211,9 @@ impl Breaker {
     /// does what was abandoned: it only gives its probe's place back.
     pub fn record(&mut self, pass: Pass, now: Moment, outcome: Outcome) {
         if pass.generation != self.generation || self.switch != Switch::Automatic {
+            if let Some(probe) = pass.probe {
+                self.probes.release(probe, pass.generation);
+            }
             return;
         }
         let is_failure = match outcome {
@@ -343,9 +346,9 @@ impl Breaker {
 
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
+        self.probes.clear(self.generation);
         self.generation += 1;
         self.results.clear();
-        self.probes.clear();
         if matches!(phase, Phase::Closed) {
             self.trips_in_a_row = 0;
         }

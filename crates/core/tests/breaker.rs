@@ -191,8 +191,9 @@ fn an_upstream_that_hangs_gets_a_few_probes_and_no_more() {
             sent_after_trip += u32::from(breaker.trips() > 0);
             running.push_back((now, pass));
         }
-        // Four for each limit of 10 s within the time-out, and the waits in between only make it fewer.
-        assert!(breaker.trips() == 0 || now < 61_000 || running.len() <= 12, "{} run", running.len());
+        // Those from before the trip have been given up by then. A round of probes fails after 10 s, and still
+        // holds its places until it is given up.
+        assert!(breaker.trips() == 0 || now < 61_000 || running.len() <= 4, "{} run", running.len());
     }
     assert_ne!(breaker.state(), State::Closed);
     assert!(sent_after_trip <= 4 * 16, "{sent_after_trip} of 57 000 requests were sent");

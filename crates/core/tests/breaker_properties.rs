@@ -11,6 +11,8 @@ use tidegate_core::{Moment, Ratio, Retry, Roll, Verdict};
 
 const PROBES: u32 = 3;
 const LIMIT: u64 = 700;
+/// So many times the limit a probe that has not come back holds its place.
+const KEPT: u64 = 10;
 const LONGEST: u64 = 2_000;
 
 fn rule(window: Window) -> BreakerRule {
@@ -96,8 +98,36 @@ proptest! {
         }
     }
 
+    /// Also those of earlier rounds, if every attempt is given up within ten times the probes' limit.
+    #[test]
+    fn probes_on_their_way_are_never_more_than_allowed(time_out in 1..KEPT * LIMIT, steps in steps()) {
+        let mut breaker = Breaker::new(rule(Window::Last(5)), at(0));
+        let (mut now, mut running): (u64, Vec<(u64, bool, Pass)>) = (0, Vec::new());
+        for step in steps {
+            for (_, _, pass) in running.extract_if(.., |(began, ..)| *began + time_out <= now) {
+                breaker.record(pass, at(now), Outcome::Failed);
+            }
+            match step {
+                Step::Ask(roll) => {
+                    let verdict = breaker.admit(at(now), Roll::new(roll).unwrap());
+                    let is_probe = breaker.state() == State::HalfOpen;
+                    running.extend(verdict.admitted().map(|pass| (now, is_probe, pass)));
+                    prop_assert!(running.iter().filter(|(_, is_probe, _)| *is_probe).count() <= PROBES as usize);
+                }
+                Step::End { which, outcome } if !running.is_empty() => {
+                    let (_, _, pass) = running.swap_remove(which % running.len());
+                    breaker.record(pass, at(now), outcome);
+                }
+                Step::End { .. } => {}
+                Step::Pass(millis) => now += millis,
+                // No clock set back here, and no pause without anybody's time-out.
+                Step::Jump(_) => now += 1,
+            }
+        }
+    }
+
     /// Nothing blocks for ever: whatever happened, and wherever the clock went, a request passes within
-    /// the longest wait and the probes' limit, if nobody else comes.
+    /// the longest wait and the time that probes may hold their places, if nobody else comes.
     #[test]
     fn a_breaker_lets_somebody_through_in_time(window in windows(), steps in steps()) {
         let mut breaker = Breaker::new(rule(window), at(1_000_000));
@@ -113,8 +143,9 @@ proptest! {
                 Step::Jump(to) => now = 950_000 + to,
             }
         }
-        // Half-open with all probes hung, then open at its longest with the most jitter.
-        let bound = now + LIMIT + LONGEST * 11 / 10 + 10;
+        // Half-open with all probes hung, then open at its longest with the most jitter, then until the hung
+        // ones are taken for lost.
+        let bound = now + KEPT * LIMIT + LONGEST * 11 / 10 + 10;
         let mut is_through = |now| breaker.admit(at(now), Roll::new(0.0).unwrap()).is_admit();
         prop_assert!((now..=bound).step_by(5).any(&mut is_through));
     }

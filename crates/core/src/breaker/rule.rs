@@ -41,7 +41,8 @@ pub struct OpenTime {
 pub struct Probing {
     /// How many probes are sent, and judged together.
     pub probes: u32,
-    /// A probe without a result after this long has failed, and its place is free.
+    /// A probe without a result after this long has failed. Its place is free when it comes back, or after ten times as
+    /// long: whatever an attempt's time-out up to that, there are never more than `probes` of them on their way.
     pub limit: Duration,
 }
 
