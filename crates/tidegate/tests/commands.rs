@@ -13,8 +13,8 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn commands_answer_as_written_in_the_cases() {
-    trycmd::TestCases::new().case("tests/cmd/*.trycmd");
+fn commands_answer_as_written_in_cases_and_tutorial() {
+    trycmd::TestCases::new().case("tests/cmd/*.trycmd").case("../../docs/tutorial/*.md");
 }
 
 #[test]
