@@ -111,3 +111,9 @@ macro_rules! choice {
 }
 
 pub(crate) use {choice, section};
+
+/// Everything that can be written, from the top of the file.
+#[must_use]
+pub fn declared() -> &'static spec::Shape {
+    <top::PolicyDoc as read::Read>::SHAPE
+}

@@ -56,7 +56,7 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
     fn any_bytes_are_a_policy_or_problems(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -85,7 +85,8 @@ impl<T: Read> Read for Named<T> {
         }
         let read = |entry: &Entry| {
             let place = match T::SHAPE {
-                Shape::Section(section) => {
+                // Below the top, who it belongs to says more than its noun: "`gold` of `plans` of rule `all`".
+                Shape::Section(section) if !place.path.contains('.') => {
                     let what = format!("{} `{}`", section.noun, shown(&entry.key));
                     place.child(&entry.key, what, entry.key_span)
                 }
