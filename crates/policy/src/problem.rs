@@ -142,6 +142,14 @@ impl Problems {
         }
     }
 
+    /// What a whole file consists of.
+    pub(crate) fn whole(&self) -> &'static str {
+        match self.format {
+            Format::Toml => "write `key = value`; a YAML file must be called .yaml",
+            Format::Yaml => "write `key: value`; a TOML file must be called .toml",
+        }
+    }
+
     /// How a table with a name is written in this file.
     pub(crate) fn table(&self, group: &str, name: &str) -> String {
         match self.format {

@@ -23,20 +23,22 @@ pub(super) fn costs(
             let Some(most) = most(rate) else { continue };
             if let Some(cost) = &compiled.rule.cost {
                 if cost.estimate > most {
-                    problems.push_in(placed.file, below(placed, cost.estimate, "its own estimate"));
+                    let problem = below(placed, cost.estimate, "its own estimate", problems);
+                    problems.push_in(placed.file, problem);
                 }
                 continue;
             }
             let users = routes.iter().filter(|route| !route.is_exempt && route.rules.contains(&index));
             for route in users.filter(|route| dearest(route) > most) {
                 let whose = format!("route `{}`", shown(&route.name));
-                problems.push_in(placed.file, below(placed, dearest(route), &whose));
+                let problem = below(placed, dearest(route), &whose, problems);
+                problems.push_in(placed.file, problem);
             }
         }
     }
 }
 
-fn below(placed: &Placed, cost: Cost, whose: &str) -> Problem {
+fn below(placed: &Placed, cost: Cost, whose: &str, problems: &Problems) -> Problem {
     let what = if whose.starts_with("route") {
         format!("the cost {cost} of {whose}")
     } else {
@@ -46,7 +48,21 @@ fn below(placed: &Placed, cost: Cost, whose: &str) -> Problem {
     let (key, _) = placed.number.split_once(' ').unwrap_or_default();
     let problem =
         Problem::new(Code::BurstBelowCost, message).at(placed.span).path(format!("{}.{key}", placed.path));
-    problem.help(format!("raise {key} to {cost} at least, or lower the cost"))
+    problem.help(match placed.is_default {
+        true => format!(
+            "without `burst`, it is the number in the quota: write {} at least",
+            problems.entry("burst", &cost.to_string())
+        ),
+        false => format!("raise {key} to {} at least, or lower the cost", least(placed, cost)),
+    })
+}
+
+/// The burst that a cost needs: of a leaky bucket, the one that passes does not wait.
+fn least(placed: &Placed, cost: Cost) -> Cost {
+    match &placed.limit {
+        Limit::Rate(rate) if matches!(rate.shape, Shape::LeakyBucket(_)) => cost.minus(Cost::ONE),
+        Limit::Rate(_) | Limit::Concurrency(_) => cost,
+    }
 }
 
 /// The most that can be taken at once, where there is such a bound.

@@ -32,6 +32,8 @@ pub(super) struct Placed {
     pub(super) limit: Limit,
     /// The number that bounds what can be taken at once: `burst 5`, `quota 5/min`.
     pub(super) number: String,
+    /// Whether that number is the one in the quota, for want of another.
+    pub(super) is_default: bool,
     pub(super) span: Span,
     pub(super) path: String,
     pub(super) file: File,
@@ -93,6 +95,16 @@ impl<'a> Settings<'a> {
             limit: numbers.limit.as_ref().or(self.written.limit.as_ref()),
         };
         self.refuse_other_kind(numbers, &what, &path, problems);
+        if own_burst.is_none()
+            && numbers.quota.is_none()
+            && numbers.limit.is_none()
+            && !problems.mentions(&path)
+        {
+            let message = format!("{what} has no numbers of its own");
+            let problem = Problem::new(Code::MissingKey, message).at(span).path(path);
+            problems.push(problem.label("add some, or remove it"));
+            return None;
+        }
         let decisive = own_burst.map(|field| field.span).or(numbers.quota.as_ref().map(|field| field.span));
         let limit = self.limit(varied, span, &what, &path, problems)?;
         Some(Placed { span: decisive.unwrap_or(span), ..limit })
@@ -117,9 +129,9 @@ impl<'a> Settings<'a> {
                         .push(problem.path(format!("{path}.limit")).label("write a number in that range"));
                     return None;
                 };
-                let number = format!("limit {limit}");
+                let (number, is_default) = (format!("limit {limit}"), false);
                 let (limit, path, file) = (Limit::Concurrency(limit), path.to_owned(), File::Policy);
-                Some(Placed { limit, number, span, path, file })
+                Some(Placed { limit, number, is_default, span, path, file })
             }
             Kind::Rate => self.rate(numbers, what, path, problems),
             Kind::Reserve | Kind::Shed => None,
@@ -143,11 +155,13 @@ impl<'a> Settings<'a> {
             }
             None => (quota.span, format!("quota {}", quota.value.written)),
         };
+        let has_amount = self.without_burst().is_none() && self.algorithm != Algorithm::LeakyBucket;
+        let is_default = numbers.burst.is_none() && has_amount;
         match self.shape(&quota.value, numbers.burst.map(|burst| burst.value)) {
             Ok((amounts, shape)) => {
                 let rate = Rate { written: quota.value.written.clone(), quota: amounts, shape };
                 let (limit, path, file) = (Limit::Rate(Box::new(rate)), path.to_owned(), File::Policy);
-                Some(Placed { limit, number, span, path, file })
+                Some(Placed { limit, number, is_default, span, path, file })
             }
             Err(invalid) => {
                 let at = match invalid.field {

@@ -72,7 +72,8 @@ fn rule<'a>(
     let own = kind.and_then(|_| settings.limit(own, field.key_span, &what, &path, problems));
     let mut limits: Vec<Placed> = own.iter().cloned().collect();
     let mut vary = |name: &str, entry: &Field<LimitDoc>, group: &str, problems: &mut Problems| {
-        let what = format!("{group} `{}` of {what}", shown(name));
+        let noun = if group == "plans" { "plan" } else { group };
+        let what = format!("{noun} `{}` of {what}", shown(name));
         let limit =
             settings.vary(&entry.value, entry.key_span, what, format!("{path}.{group}.{name}"), problems)?;
         limits.push(limit.clone());

@@ -84,7 +84,8 @@ pub(crate) fn table<'a>(
     problems: &mut Problems,
 ) -> Option<&'a [Entry]> {
     let Value::Table(entries) = &node.value else {
-        problems.push(place.wrong_type(node, "a table").label("write a table"));
+        let label = if place.what.is_empty() { problems.whole() } else { "write a table" };
+        problems.push(place.wrong_type(node, "a table").label(label));
         return None;
     };
     let required = shape.section().into_iter().flat_map(|section| section.keys);

@@ -47,6 +47,13 @@ impl QuotaText {
             };
         };
         let Some(number) = amount(left) else {
+            let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'_');
+            if left.trim().starts_with(|first: char| first.is_ascii_digit())
+                && left.trim().bytes().all(is_number)
+            {
+                let help = "amounts go up to 18446744073709 and have at most six decimals".to_owned();
+                return refused(Code::BadQuota, "has an amount that cannot be counted", help);
+            }
             // nginx writes `10r/s`.
             let number = split(left).map_or_else(|| "10".to_owned(), |(number, _)| number.to_string());
             return refused(Code::BadQuota, "does not begin with an amount", with_units(&number));
@@ -112,6 +119,8 @@ mod tests {
             ("10 per second", "`10 per second` has no slash"),
             ("ten/s", "`ten/s` does not begin with an amount"),
             ("10r/s", "`10r/s` does not begin with an amount"),
+            ("1.1234567/s", "`1.1234567/s` has an amount that cannot be counted"),
+            ("99999999999999/s", "`99999999999999/s` has an amount that cannot be counted"),
             ("0/s", "`0/s` allows nothing"),
             ("10/", "`10/` has an unknown unit"),
             ("10/m", "`10/m` has an unknown unit"),
