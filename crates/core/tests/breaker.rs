@@ -15,9 +15,13 @@
 //! | `state open` | the breaker is there |
 #![expect(clippy::panic, reason = "a line that cannot be read must fail the test, also from a helper")]
 
+#[path = "support/random.rs"]
+mod random;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use random::Dice;
 use tidegate_core::breaker::{
     Breaker, BreakerRule, BreakerTerms, OpenTime, Pass, Probing, SharedBreaker, State, Switch, Window,
 };
@@ -136,23 +140,6 @@ fn roll(value: f64) -> Roll {
     Roll::new(value).expect("from 0 to 1")
 }
 
-/// Rolls that are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn number(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn roll(&mut self) -> Roll {
-        roll(self.number())
-    }
-}
-
 fn at(millis: u64) -> Moment {
     START.plus(Duration::from_millis(millis))
 }
@@ -165,7 +152,7 @@ fn a_dependency_that_answers_four_in_five_is_not_cut_off_with_the_defaults() {
         let mut breaker = Breaker::new(BreakerRule::default(), START);
         for request in 0..200_000 {
             let now = at(request * every);
-            let pass = breaker.admit(now, dice.roll()).admitted().expect("it is never open");
+            let pass = breaker.admit(now, roll(dice.number())).admitted().expect("it is never open");
             let is_ok = dice.number() < success;
             breaker.record(pass, now, if is_ok { Outcome::Ok } else { Outcome::Failed });
         }
@@ -187,7 +174,7 @@ fn an_upstream_that_hangs_gets_a_few_probes_and_no_more() {
             let (_, pass) = running.pop_front().unwrap();
             breaker.record(pass, at(now), Outcome::Failed);
         }
-        if let Verdict::Admit(pass) = breaker.admit(at(now), dice.roll()) {
+        if let Verdict::Admit(pass) = breaker.admit(at(now), roll(dice.number())) {
             sent_after_trip += u32::from(breaker.trips() > 0);
             running.push_back((now, pass));
         }
@@ -217,7 +204,7 @@ fn traffic_comes_back_with_the_dependency_and_trips_it_at_most_twice() {
         let trips = breaker.trips();
         for request in 0..per_second {
             let now = at(second * 1_000 + request * 1_000 / per_second);
-            let Verdict::Admit(pass) = breaker.admit(now, dice.roll()) else { continue };
+            let Verdict::Admit(pass) = breaker.admit(now, roll(dice.number())) else { continue };
             // Capacity is granted evenly over the second.
             let is_ok = left > 0 && capacity - left <= capacity * (request + 1) / per_second;
             left -= u64::from(is_ok);
@@ -245,7 +232,7 @@ fn instances_that_tripped_together_probe_apart() {
                 let pass = breaker.admit(START, roll(0.0)).admitted().unwrap();
                 breaker.record(pass, START, Outcome::Failed);
             }
-            match breaker.admit(START, dice.roll()).refusal().unwrap().retry {
+            match breaker.admit(START, roll(dice.number())).refusal().unwrap().retry {
                 Retry::After(wait) => wait,
                 Retry::Never => panic!("it opens again"),
             }

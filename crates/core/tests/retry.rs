@@ -10,8 +10,12 @@
 //! | `pushback 100 wait 100` | what the server said, and what follows |
 //! | `histogram 0.1 1000 100 10 total 1110 retries 99 again` | attempts of each number, and the advice |
 
+#[path = "support/random.rs"]
+mod random;
+
 use std::time::Duration;
 
+use random::Dice;
 use tidegate_core::retry::{
     Advice, AttemptHistogram, Attempts, Backoff, BudgetRule, BudgetTerms, Delays, Failure, HistogramRule,
     HistogramTerms, Jitter, RetryBudget, RetryRule, RetryTerms, RetryTokens, Seen, TokenRule,
@@ -176,19 +180,6 @@ fn a_thousand_callers_told_the_same_second_come_back_spread_over_one() {
     }
     assert_eq!(arrivals.iter().sum::<u32>(), 1_000);
     assert!(arrivals.iter().all(|&count| count <= 200), "at most twice the mean: {arrivals:?}");
-}
-
-/// Rolls that are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn number(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
 }
 
 #[derive(Debug, Default)]

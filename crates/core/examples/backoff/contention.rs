@@ -1,9 +1,13 @@
 //! Callers that contend for one record, in virtual time.
 
+#[path = "../../tests/support/random.rs"]
+mod random;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use random::Dice;
 use tidegate_core::retry::{Backoff, Delays, Jitter};
 use tidegate_core::{Moment, Roll};
 
@@ -70,12 +74,12 @@ enum Message {
 pub(crate) fn compete(callers: u32, way: Waiting) -> Contest {
     let mut dice = Dice(0x5EED);
     let mut delays = vec![Delays::new(); usize::try_from(callers).unwrap_or(0)];
-    let first = |caller| Reverse((Moment::ORIGIN.plus(dice.network()), caller, Message::Read));
+    let first = |caller| Reverse((Moment::ORIGIN.plus(network(&mut dice)), caller, Message::Read));
     let mut arrivals: BinaryHeap<_> = (0..delays.len()).map(first).collect();
     let (mut version, mut attempts, mut last) = (0, 0, Moment::ORIGIN);
     while let Some(Reverse((now, caller, message))) = arrivals.pop() {
         // Back to the caller, and from there to the server again.
-        let there_and_back = dice.network() + dice.network();
+        let there_and_back = network(&mut dice) + network(&mut dice);
         match message {
             Message::Read => {
                 arrivals.push(Reverse((now.plus(there_and_back), caller, Message::Write(version))));
@@ -86,7 +90,7 @@ pub(crate) fn compete(callers: u32, way: Waiting) -> Contest {
                     version += 1;
                     last = now;
                 } else {
-                    let wait = way.wait(&mut delays[caller], dice.roll());
+                    let wait = way.wait(&mut delays[caller], roll(&mut dice));
                     arrivals.push(Reverse((now.plus(there_and_back + wait), caller, Message::Read)));
                 }
             }
@@ -95,25 +99,12 @@ pub(crate) fn compete(callers: u32, way: Waiting) -> Contest {
     Contest { attempts, took: last.since(Moment::ORIGIN) }
 }
 
-/// Rolls that are the same in every run (splitmix64).
-struct Dice(u64);
+/// One way through the network: 10 ms, give or take; the sum of three draws looks like a bell.
+fn network(dice: &mut Dice) -> Duration {
+    let spread = dice.number() + dice.number() + dice.number() - 1.5;
+    Duration::from_micros(10_000).mul_f64(1.0 + 0.4 * spread)
+}
 
-impl Dice {
-    fn number(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn roll(&mut self) -> Roll {
-        Roll::new(self.number()).expect("below 1")
-    }
-
-    /// One way through the network: 10 ms, give or take; the sum of three draws looks like a bell.
-    fn network(&mut self) -> Duration {
-        let spread = self.number() + self.number() + self.number() - 1.5;
-        Duration::from_micros(10_000).mul_f64(1.0 + 0.4 * spread)
-    }
+fn roll(dice: &mut Dice) -> Roll {
+    Roll::new(dice.number()).expect("below 1")
 }
