@@ -190,3 +190,29 @@ fn the_largest_policies_that_compile_are_gates() {
     let more = format!("{text}[rule.r99]\nquota = \"10/s\"\n");
     assert_eq!(codes(read(&more, &callers).unwrap_err()), Some(Code::TooManyRules));
 }
+
+/// Plans and shadows share the rule's algorithm, but a day of the calendar is counted otherwise than a minute.
+#[test]
+fn every_algorithm_with_every_window_in_its_plans_is_a_gate() {
+    let now = Now { moment: Moment::from_nanos(0), wall: WallTime::from_unix_nanos(0) };
+    let windows = ["s", "30s", "day", "month"];
+    for algorithm in
+        ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "smooth", "warm_up"]
+    {
+        for (own, others) in windows.iter().flat_map(|own| windows.iter().map(move |other| (own, other))) {
+            let text = format!(
+                "caller = {{ max_keys = 10, table = \"callers.toml\" }}\n\
+                 [rule.all]\nkey = \"caller\"\nalgorithm = \"{algorithm}\"\nquota = \"10/{own}\"\n\
+                 plans = {{ gold = {{ quota = \"20/{others}\" }} }}\nshadow = {{ quota = \"5/{others}\" }}\n\
+                 per_criticality = {{ sheddable = {{ quota = \"5/{others}\" }} }}\n"
+            );
+            let callers = format!("[big]\nplan = \"gold\"\noverrides.all = {{ quota = \"7/{others}\" }}\n");
+            let callers = Source::named("callers.toml", callers.as_bytes());
+            let (policy, warnings) =
+                read(Source::named("tidegate.toml", text.as_bytes()), Some(callers)).unwrap();
+            assert_eq!(warnings, []);
+            let gate = Gate::new(policy, 1, now);
+            assert!(gate.is_ok(), "{text}\n{gate:?}");
+        }
+    }
+}
