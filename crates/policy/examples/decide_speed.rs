@@ -1,6 +1,6 @@
 //! How long a decision takes: five rules on a route, a hundred thousand callers.
 //!
-//! `cargo run --release -p tidegate-policy --example decide_speed`
+//! `cargo run --release -p tidegate-policy --example decide_speed [CALLERS]`
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,14 +17,24 @@ use tidegate_policy::policy::{
 };
 use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Policy};
 
-const KEYS: usize = 1_000;
 const DECISIONS: usize = 2_000_000;
 
-struct ApiKey<'a>(&'a str);
+struct ApiKey([u8; 24]);
 
-impl Headers for ApiKey<'_> {
+impl ApiKey {
+    /// A key as long as they are, made where a request would lie that was just read.
+    fn new(caller: usize) -> Self {
+        let mut text = *b"sk_live_0000000000000000";
+        for (place, digit) in text[8..].iter_mut().rev().zip(0..) {
+            *place = b'a' + u8::try_from(caller >> (digit * 4) & 15).unwrap_or(0);
+        }
+        Self(text)
+    }
+}
+
+impl Headers for ApiKey {
     fn first(&self, name: &str) -> Option<&[u8]> {
-        (name == "x-api-key").then_some(self.0.as_bytes())
+        (name == "x-api-key").then_some(&self.0)
     }
 
     fn is_repeated(&self, _name: &str) -> bool {
@@ -38,7 +48,7 @@ fn bucket(amount: u32, window: Duration) -> Result<Limit, Invalid> {
     Ok(Limit::Rate(Box::new(Rate { written: String::new(), quota, shape })))
 }
 
-fn rule(name: &str, key: KeySource, limit: Limit, mode: Mode) -> Result<Arc<Rule>, Invalid> {
+fn rule(name: &str, key: KeySource, limit: Limit, mode: Mode, callers: usize) -> Result<Arc<Rule>, Invalid> {
     Ok(Arc::new(Rule {
         name: name.to_owned(),
         line: Line(1),
@@ -48,20 +58,20 @@ fn rule(name: &str, key: KeySource, limit: Limit, mode: Mode) -> Result<Arc<Rule
         plans: BTreeMap::new(),
         per_criticality: BTreeMap::new(),
         shadow: None,
-        max_keys: MaxKeys::new(2 * KEYS)?,
+        max_keys: MaxKeys::new(2 * callers)?,
         cost: None,
     }))
 }
 
-fn policy(quota: u32) -> Result<Policy, Invalid> {
+fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
     let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
     let caller = || KeySource::Caller;
     let rules = vec![
-        rule("per_second", caller(), bucket(quota, second)?, Mode::Enforce)?,
-        rule("per_minute", caller(), bucket(quota * 60, minute)?, Mode::Enforce)?,
-        rule("everybody", KeySource::Global, bucket(100_000_000, second)?, Mode::Enforce)?,
-        rule("in_flight", caller(), Limit::Concurrency(20), Mode::Enforce)?,
-        rule("next", caller(), bucket(quota, second)?, Mode::Shadow)?,
+        rule("per_second", caller(), bucket(quota, second)?, Mode::Enforce, callers)?,
+        rule("per_minute", caller(), bucket(quota * 60, minute)?, Mode::Enforce, callers)?,
+        rule("everybody", KeySource::Global, bucket(100_000_000, second)?, Mode::Enforce, callers)?,
+        rule("in_flight", caller(), Limit::Concurrency(20), Mode::Enforce, callers)?,
+        rule("next", caller(), bucket(quota, second)?, Mode::Shadow, callers)?,
     ];
     Ok(Policy {
         routes: vec![Route {
@@ -83,16 +93,45 @@ fn policy(quota: u32) -> Result<Policy, Invalid> {
     })
 }
 
+/// The time this thread has had on a processor, where the system tells it; else the time that passed. Other
+/// programs on a busy machine would be counted as ours otherwise.
+struct OnProcessor {
+    passed: Instant,
+    had: Option<u64>,
+}
+
+impl OnProcessor {
+    fn now() -> Self {
+        Self { passed: Instant::now(), had: Self::had() }
+    }
+
+    fn had() -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    }
+
+    fn elapsed(&self) -> Duration {
+        match (self.had, Self::had()) {
+            (Some(before), Some(after)) => Duration::from_nanos(after.saturating_sub(before)),
+            _ => self.passed.elapsed(),
+        }
+    }
+}
+
+fn at(since: Duration) -> Now {
+    let nanos = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    Now { moment: Moment::from_nanos(nanos), wall: WallTime::from_unix_nanos(nanos) }
+}
+
 /// Nanoseconds for each decision, its end included.
-fn run(gate: &Gate, names: &[String], offset: usize, decisions: usize) -> f64 {
-    let began = Instant::now();
+fn run(gate: &Gate, start: Duration, (callers, offset): (usize, usize), decisions: usize) -> f64 {
+    let began = OnProcessor::now();
     let mut caller = offset;
     for index in 0..decisions {
         // A stride that visits all callers in no order that a processor could foresee.
-        caller = (caller + 61_803) % names.len();
-        let nanos = 1_000_000_000 + index as u64 * 1_000;
-        let now = Now { moment: Moment::from_nanos(nanos), wall: WallTime::from_unix_nanos(nanos) };
-        let headers = ApiKey(&names[caller]);
+        caller = (caller + 61_803) % callers;
+        let now = at(start + Duration::from_micros(index as u64));
+        let headers = ApiKey::new(caller);
         let attributes = Attributes {
             method: "GET",
             path: "/v1/things/7",
@@ -111,19 +150,21 @@ fn run(gate: &Gate, names: &[String], offset: usize, decisions: usize) -> f64 {
 
 #[expect(clippy::print_stdout, reason = "what it is for")]
 fn main() -> Result<(), Box<dyn Error>> {
-    let names: Vec<String> = (0..KEYS).map(|key| format!("sk_live_{key:016x}")).collect();
-    let start = Now { moment: Moment::from_nanos(1), wall: WallTime::from_unix_nanos(1) };
+    let callers = std::env::args().nth(1).map_or(Ok(100_000), |callers| callers.parse())?;
+    println!("a decision is {} bytes", size_of::<Decision>());
     for (what, quota) in [("admitted", 1_000_000), ("mostly refused", 1)] {
-        let gate = Gate::new(policy(quota)?, 0x5eed, start)?;
-        run(&gate, &names, 0, KEYS);
-        let one = run(&gate, &names, 0, DECISIONS);
+        let gate = Gate::new(policy(quota, callers)?, 0x5eed, at(Duration::ZERO))?;
+        // Time goes on from run to run, as it does.
+        let starts = [1, 10, 100].map(Duration::from_secs);
+        run(&gate, starts[0], (callers, 0), callers);
+        let one = run(&gate, starts[1], (callers, 0), DECISIONS);
         println!("{what}: {one:.0} ns a decision, one thread");
         let two: f64 = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..2_usize)
                 .map(|thread| {
                     scope.spawn({
-                        let (gate, names) = (&gate, &names);
-                        move || run(gate, names, thread * 500, DECISIONS)
+                        let gate = &gate;
+                        move || run(gate, starts[2], (callers, thread * callers / 2), DECISIONS)
                     })
                 })
                 .collect();

@@ -49,7 +49,7 @@ use self::plan::{Builder, Counters, Limits};
 pub(crate) use self::recent::Spot;
 use self::store::Store;
 pub(crate) use self::store::Ticket;
-use self::walk::{Ambiguous, Walk};
+use self::walk::{Ambiguous, Asks, Walk};
 use crate::attributes::Attributes;
 use crate::decision::{Admitted, Cause, Decision, Mets, Refused};
 use crate::policy::{Limit, Policy};
@@ -112,12 +112,15 @@ impl Gate {
     pub fn decide(&self, now: Now, attributes: &Attributes<'_>) -> Decision {
         let current = self.current.read();
         let walk = Walk::new(&current, attributes, now.moment);
-        let asks = match walk.asks() {
-            Ok(asks) => asks,
-            Err(ambiguous) => return self.refuse_ambiguous(&walk, now, ambiguous),
-        };
-        let (plan, mut mets) = (walk.plan(), Mets::new());
-        let wait = match charge::charge(plan, &asks, now, &mut mets) {
+        let mut asks = Asks::new();
+        if let Err(ambiguous) = walk.fill(&mut asks) {
+            return self.refuse_ambiguous(&walk, now, ambiguous);
+        }
+        let plan = walk.plan();
+        charge::touch(plan, &asks);
+        // Made where it will stay, since it is large; and over until it is admitted.
+        let mut admitted = Admitted::unborn(&current.plan, now);
+        let wait = match charge::charge(plan, &asks, now, &mut admitted.mets) {
             Joint::Admit(wait) => wait,
             Joint::Refuse(rule, refusal) => {
                 let cause = match walk.ruled(rule).rule.limit {
@@ -127,27 +130,21 @@ impl Gate {
                 return self.refuse(&walk, now, (rule, refusal), cause, charge::asked(&asks));
             }
         };
-        let shadow_refusals = charge::charge_shadows(plan, &asks, now, &mut mets);
+        admitted.shadow_refusals = charge::charge_shadows(plan, &asks, now, &mut admitted.mets);
         for ask in asks.enforced() {
             count(&walk.ruled(ask.rule).counts.admitted);
         }
-        let shadow = if shadow_refusals == 0 { None } else { shadow_refused(&walk, shadow_refusals) };
+        let refusals = admitted.shadow_refusals;
+        let shadow = if refusals == 0 { None } else { shadow_refused(&walk, refusals) };
         let entry = Entry { refusal: None, rule: shadow, is_shadow_refused: shadow.is_some(), wait };
-        let (id, spot) = self.books.enter(&walk, now, entry);
-        Decision::Admit(Admitted {
-            plan: Arc::clone(&current.plan),
-            id,
-            spot,
-            route: walk.route.map(|(index, _)| index),
-            criticality: walk.criticality,
-            cost: walk.cost(),
-            wait,
-            began: now,
-            caller: walk.caller_key,
-            mets,
-            shadow_refusals,
-            is_over: false,
-        })
+        (admitted.id, admitted.spot) = self.books.enter(&walk, now, entry);
+        admitted.route = walk.route.map(|(index, _)| index);
+        admitted.criticality = walk.criticality;
+        admitted.cost = walk.cost();
+        admitted.wait = wait;
+        admitted.caller = walk.caller_key;
+        admitted.is_over = false;
+        Decision::Admit(admitted)
     }
 
     #[cold]

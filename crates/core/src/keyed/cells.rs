@@ -101,6 +101,10 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
         self.look(rule, key, now, |rule, state| rule.peek(state, now, cost))
     }
 
+    fn touch(&self, key: Key) -> u64 {
+        self.places(key).next().map_or(0, |place| self.keys[place].load(Ordering::Relaxed))
+    }
+
     fn usage(&self, rule: &Enrolled<A>, key: Key, now: A::Time) -> Usage {
         self.look(rule, key, now, |rule, state| rule.usage(state, now))
     }

@@ -144,6 +144,11 @@ impl Counters for DueSlots {
         rule.rule.0.ask(reading, ahead, cost).map(|(_, wait)| wait)
     }
 
+    #[inline]
+    fn touch(&self, key: Key) -> u64 {
+        self.groups[self.probe(key).home].header().0
+    }
+
     fn usage(&self, rule: &Self::Rule, key: Key, now: Moment) -> Usage {
         let (ahead, reading) = self.look(rule, key, now);
         rule.rule.0.usage(reading, ahead)

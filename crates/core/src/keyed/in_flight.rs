@@ -131,11 +131,20 @@ impl InFlightTable {
     }
 
     /// What [`take`](Self::take) would answer, for a key that has a slot or could have one.
+    #[inline]
     pub fn peek(&self, key: Key, limit: u32) -> Verdict<()> {
         if self.in_flight(key) < limit { Verdict::Admit(()) } else { full() }
     }
 
+    /// Looks at where the key's count would be, so that it is at hand when it is asked; see
+    /// [`Table::touch`](super::Table::touch). What is returned says nothing.
+    #[inline]
+    pub fn touch(&self, key: Key) -> u64 {
+        load(&self.groups[key.place(self.groups.len())].0[0])
+    }
+
     /// Gives a place back.
+    #[inline]
     #[expect(clippy::needless_pass_by_value, reason = "a place is given back once")]
     pub fn give_back(&self, place: Place) {
         let count = if place.is_overflow() { Some(&self.overflow) } else { self.word(place.0) };
@@ -147,6 +156,7 @@ impl InFlightTable {
     }
 
     /// How many places `key` has.
+    #[inline]
     pub fn in_flight(&self, key: Key) -> u32 {
         let word = self.find(key).and_then(|slot| self.word(slot)).map_or(0, load);
         if word >> COUNT_BITS == tag(key) { (word & COUNT) as u32 } else { 0 }
@@ -181,6 +191,7 @@ impl InFlightTable {
             .map(move |place| ((home + place / GROUP * stride) % groups * GROUP + place % GROUP) as u64)
     }
 
+    #[inline]
     fn word(&self, slot: u64) -> Option<&AtomicU64> {
         let slot = usize::try_from(slot).ok()?;
         self.groups.get(slot / GROUP)?.0.get(slot % GROUP)
@@ -206,8 +217,8 @@ impl InFlightTable {
     fn find_away(&self, key: Key) -> Option<u64> {
         for slot in self.slots(key).skip(GROUP) {
             match self.word(slot).map_or(0, load) {
-                // A slot never becomes vacant again, and newcomers take the first they can: so the key is
-                // nowhere behind a vacancy.
+                // A slot never becomes vacant again, and newcomers take the first vacant one before they go on to
+                // another group: so the key is nowhere behind a vacancy.
                 0 => return None,
                 word if word >> COUNT_BITS == tag(key) => return Some(slot),
                 _ => {}
@@ -247,17 +258,26 @@ impl InFlightTable {
                 return verdict;
             }
         }
+        let groups = self.groups.len();
+        let (home, stride) = (key.place(groups), Key::stride(key.tag(), groups));
+        let settled = (0..PROBES).find_map(|probe| self.settle_in((home + probe * stride) % groups, key));
+        settled.map_or_else(|| self.share(limit), Verdict::Admit)
+    }
+
+    /// Gives a newcomer a slot of this group: a vacant one, else one at zero, beginning at a place of its own, so
+    /// that not all newcomers turn out the same neighbour.
+    fn settle_in(&self, group: usize, key: Key) -> Option<Place> {
+        let slots = &self.groups[group].0;
         let own = tag(key) << COUNT_BITS | 1;
-        for slot in self.slots(key) {
-            let Some(word) = self.word(slot) else { break };
-            let found = load(word);
-            let is_free = found & COUNT == 0;
-            let swap = || word.compare_exchange(found, own, Ordering::Relaxed, Ordering::Relaxed);
-            if is_free && swap().is_ok() {
-                return Verdict::Admit(Place(slot));
-            }
-        }
-        self.share(limit)
+        let claim = |index: usize, is_free: fn(u64) -> bool| {
+            let found = load(&slots[index]);
+            let swap = || slots[index].compare_exchange(found, own, Ordering::Relaxed, Ordering::Relaxed);
+            (is_free(found) && swap().is_ok()).then_some(Place((group * GROUP + index) as u64))
+        };
+        let start = key.tag() as usize % GROUP;
+        (0..GROUP)
+            .find_map(|index| claim(index, |found| found == 0))
+            .or_else(|| (0..GROUP).find_map(|step| claim((start + step) % GROUP, |found| found & COUNT == 0)))
     }
 
     /// Takes a place of those that the newcomers of a full table share.
@@ -285,14 +305,17 @@ impl fmt::Debug for InFlightTable {
 
 /// What a slot keeps of its key: the lower 40 bits of its hash, the first of them always set, so that no slot in
 /// use looks vacant.
+#[inline]
 const fn tag(key: Key) -> u64 {
     (key.0 | 1 << 39) & ((1 << 40) - 1)
 }
 
+#[inline]
 fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
+#[inline]
 fn full<T>() -> Verdict<T> {
     Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO))
 }

@@ -24,6 +24,9 @@ pub trait Counters: fmt::Debug {
     /// What [`take`](Self::take) would answer, for a key that has a counter of its own or could have one.
     fn peek(&self, rule: &Self::Rule, key: Key, now: Self::Time, cost: Cost) -> Verdict<Duration>;
 
+    /// Looks at where the key's counter would be, and nothing more.
+    fn touch(&self, key: Key) -> u64;
+
     /// How much the key has used.
     fn usage(&self, rule: &Self::Rule, key: Key, now: Self::Time) -> Usage;
 
@@ -108,6 +111,14 @@ impl<C: Counters> Table<C> {
             Some((Override::Block, wait)) => Verdict::Refuse(blocked(wait)),
             Some((Override::Boost(times), _)) => self.counters.peek(rule, key, now, cost.divided(times)),
         }
+    }
+
+    /// Looks at where the key's counter would be, so that it is at hand when it is asked. A request that meets
+    /// several tables touches all of them first: then the processor waits for all their lines at once instead
+    /// of for one after another. What is returned says nothing.
+    #[inline]
+    pub fn touch(&self, key: Key) -> u64 {
+        self.counters.touch(key)
     }
 
     /// How much `key` has used under `rule`.

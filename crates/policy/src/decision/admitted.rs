@@ -59,6 +59,7 @@ pub(crate) struct Mets {
 }
 
 impl Mets {
+    #[inline]
     pub(crate) const fn new() -> Self {
         Self { mets: [const { None }; MOST_RULES_A_ROUTE], count: 0 }
     }
@@ -81,6 +82,25 @@ impl Mets {
 }
 
 impl Admitted {
+    /// One that has not been admitted yet: dropping it does nothing.
+    #[inline]
+    pub(crate) fn unborn(plan: &Arc<Plan>, now: Now) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            id: DecisionId::new(0),
+            spot: Spot::NOWHERE,
+            route: None,
+            criticality: Criticality::default(),
+            cost: Cost::ZERO,
+            wait: Duration::ZERO,
+            began: now,
+            caller: None,
+            mets: Mets::new(),
+            shadow_refusals: 0,
+            is_over: true,
+        }
+    }
+
     /// The decision's number.
     #[must_use]
     pub const fn id(&self) -> DecisionId {

@@ -44,6 +44,16 @@ impl<const N: usize> Text<N> {
         self.length = u8::try_from(start + end).unwrap_or(self.length);
     }
 
+    /// Of more than twelve characters, which must be ASCII, the first eight.
+    pub(crate) fn shorten(&mut self, ascii: &[u8]) {
+        let end = if ascii.len() > 12 { 8 } else { ascii.len() };
+        self.bytes[..end].copy_from_slice(&ascii[..end]);
+        self.length = u8::try_from(end).unwrap_or(0);
+        if ascii.len() > end {
+            self.append("…");
+        }
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
     }
@@ -114,17 +124,20 @@ impl Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot(u32);
 
+impl Spot {
+    pub(crate) const NOWHERE: Self = Self(u32::MAX);
+}
+
 /// The last decisions of a gate.
 pub(crate) struct Recent {
     /// Refused ones, and admitted ones that a shadow would have refused.
     refused: Ring,
+    next_refused: AtomicU64,
+    /// Others, each where its number says.
     admitted: Ring,
 }
 
-struct Ring {
-    next: AtomicU64,
-    notes: Box<[Mutex<Option<Note>>]>,
-}
+struct Ring(Box<[Mutex<Option<Note>>]>);
 
 impl fmt::Debug for Recent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,15 +147,19 @@ impl fmt::Debug for Recent {
 
 impl Recent {
     pub(crate) fn new() -> Self {
-        Self { refused: Ring::new(REFUSED), admitted: Ring::new(ADMITTED) }
+        Self { refused: Ring::new(REFUSED), next_refused: AtomicU64::new(0), admitted: Ring::new(ADMITTED) }
     }
 
-    /// Keeps a note; the spot is where to add how it ended.
+    /// Keeps the note of the decision with this number; the spot is where to add how it ended.
     #[inline]
-    pub(crate) fn keep(&self, note: Note) -> Spot {
+    pub(crate) fn keep(&self, number: u64, note: &Note) -> Spot {
         let is_refused = note.refusal.is_some() || note.is_shadow_refused;
-        let (ring, start) = if is_refused { (&self.refused, 0) } else { (&self.admitted, REFUSED) };
-        Spot(u32::try_from(start + ring.keep(note)).unwrap_or(u32::MAX))
+        let place = if is_refused {
+            self.refused.keep(self.next_refused.fetch_add(1, Ordering::Relaxed), note)
+        } else {
+            REFUSED + self.admitted.keep(number, note)
+        };
+        Spot(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
     /// Adds how it ended, if the note is still there.
@@ -150,8 +167,8 @@ impl Recent {
     pub(crate) fn end(&self, spot: Spot, id: DecisionId, outcome: Outcome, duration: Option<Duration>) {
         let spot = spot.0 as usize;
         let place = match spot.checked_sub(REFUSED) {
-            None => self.refused.notes.get(spot),
-            Some(spot) => self.admitted.notes.get(spot),
+            None => self.refused.0.get(spot),
+            Some(spot) => self.admitted.0.get(spot),
         };
         if let Some(note) =
             place.map(|place| place.lock().unwrap_or_else(PoisonError::into_inner)).as_deref_mut()
@@ -180,24 +197,23 @@ impl Recent {
 
 impl Ring {
     fn new(length: usize) -> Self {
-        Self { next: AtomicU64::new(0), notes: (0..length).map(|_| Mutex::new(None)).collect() }
+        Self((0..length).map(|_| Mutex::new(None)).collect())
     }
 
     #[inline]
-    fn keep(&self, note: Note) -> usize {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let place = usize::try_from(turn % self.notes.len() as u64).unwrap_or(0);
-        *self.notes[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(note);
+    fn keep(&self, turn: u64, note: &Note) -> usize {
+        let place = usize::try_from(turn % self.0.len() as u64).unwrap_or(0);
+        *self.0[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(*note);
         place
     }
 
     fn records(&self) -> impl Iterator<Item = Record> {
-        let notes = self.notes.iter().map(|note| *note.lock().unwrap_or_else(PoisonError::into_inner));
+        let notes = self.0.iter().map(|note| *note.lock().unwrap_or_else(PoisonError::into_inner));
         notes.flatten().map(|note| note.record())
     }
 
     fn find(&self, id: DecisionId) -> Option<Record> {
-        self.notes.iter().find_map(|note| {
+        self.0.iter().find_map(|note| {
             let note = note.lock().unwrap_or_else(PoisonError::into_inner);
             note.as_ref().filter(|note| note.id == id).map(Note::record)
         })

@@ -34,6 +34,8 @@ pub(crate) struct Ticket(u32);
 pub(crate) trait Counter: Send + Sync + fmt::Debug {
     fn ticket(&self) -> Ticket;
     fn rate(&self) -> &Rate;
+    /// Looks at where the key's counter would be, so that it is at hand when it is asked.
+    fn touch(&self, key: Key) -> u64;
     fn peek(&self, key: Key, now: Now, cost: Cost) -> Verdict<Duration>;
     fn take(&self, key: Key, now: Now, cost: Cost) -> Verdict<Charge>;
     fn settle(&self, key: Key, now: Now, charge: &mut Charge, true_cost: Cost);
@@ -255,6 +257,11 @@ where
 
     fn rate(&self) -> &Rate {
         &self.rate
+    }
+
+    #[inline]
+    fn touch(&self, key: Key) -> u64 {
+        self.table.touch(key)
     }
 
     fn peek(&self, key: Key, now: Now, cost: Cost) -> Verdict<Duration> {

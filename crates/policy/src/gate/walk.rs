@@ -34,7 +34,8 @@ pub(crate) struct Asks<'a> {
 }
 
 impl<'a> Asks<'a> {
-    const fn new() -> Self {
+    #[inline]
+    pub(crate) const fn new() -> Self {
         Self { asks: [None; MOST_CHECKS], count: 0 }
     }
 
@@ -132,8 +133,7 @@ impl<'a> Walk<'a> {
 
     /// Everything to ask. A key that could be read in two ways ends the walk if its rule is enforced.
     #[inline]
-    pub(crate) fn asks(&self) -> Result<Asks<'a>, Ambiguous<'a>> {
-        let mut asks = Asks::new();
+    pub(crate) fn fill(&self, asks: &mut Asks<'a>) -> Result<(), Ambiguous<'a>> {
         for (place, check) in (0..).zip(self.checks().iter().copied()) {
             let mode = self.current.mode(check.rule, self.now);
             if mode == Mode::Disabled {
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
                 Err(_) => {}
             }
         }
-        Ok(asks)
+        Ok(())
     }
 
     /// What one check asks; the header field that could be read in two ways, if its key has one.
