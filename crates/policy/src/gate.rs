@@ -18,7 +18,10 @@
 //! | `current` | what is decided with at this moment, and how it is replaced |
 //! | `walk` | what a request is asked |
 //! | `charge` | charged by all or by none |
-//! | `books` | numbers, counts, the last decisions, the heaviest callers |
+//! | `books`, `recent` | numbers, counts, the last decisions, the heaviest callers |
+//! | `stripes` | what all threads write, spread out |
+//! | `admin` | what operators do to a running gate, and what they are told |
+//! | `explaining` | the walk of a decision, looked at instead of taken |
 
 mod admin;
 mod books;
@@ -29,6 +32,7 @@ mod keys;
 mod plan;
 mod recent;
 mod store;
+mod stripes;
 mod walk;
 
 use std::collections::HashMap;
@@ -40,8 +44,9 @@ use tidegate_core::{Invalid, Moment, Reason, Refusal, Retry, WallTime};
 
 use self::admin::Overlay;
 pub use self::admin::{Order, RuleStatistics, Statistics};
-use self::books::{Books, Entry, count};
+use self::books::{Books, Entry};
 use self::charge::Joint;
+pub(crate) use self::current::HeldPlan;
 use self::current::{Cell, Current, Switch};
 use self::keys::Keys;
 pub(crate) use self::plan::Plan;
@@ -105,21 +110,21 @@ impl Gate {
         let keys = Arc::new(Keys::new(seed));
         let (plan, limits) = Builder::new(seed, keys, &[], now).build(policy, &books)?;
         let current = current(1, plan, limits);
-        Ok(Self { seed, current: Cell::new(current), changing: Mutex::default(), books })
+        Ok(Self { seed, current: Cell::new(&current), changing: Mutex::default(), books })
     }
 
     /// Decides about a request.
     pub fn decide(&self, now: Now, attributes: &Attributes<'_>) -> Decision {
-        let current = self.current.read();
-        let walk = Walk::new(&current, attributes, now.moment);
+        let held = self.current.read();
+        let walk = Walk::new(&held, attributes, now.moment);
         let mut asks = Asks::new();
         if let Err(ambiguous) = walk.fill(&mut asks) {
-            return self.refuse_ambiguous(&walk, now, ambiguous);
+            return self.refuse_ambiguous(&walk, &held.plan, now, ambiguous);
         }
         let plan = walk.plan();
         charge::touch(plan, &asks);
         // Made where it will stay, since it is large; and over until it is admitted.
-        let mut admitted = Admitted::unborn(&current.plan, now);
+        let mut admitted = Admitted::unborn(&held.plan, now);
         let wait = match charge::charge(plan, &asks, now, &mut admitted.mets) {
             Joint::Admit(wait) => wait,
             Joint::Refuse(rule, refusal) => {
@@ -127,12 +132,12 @@ impl Gate {
                     Limit::Rate(_) => Cause::Quota,
                     Limit::Concurrency(_) => Cause::Concurrency,
                 };
-                return self.refuse(&walk, now, (rule, refusal), cause, charge::asked(&asks));
+                return self.refuse(&walk, &held.plan, now, (rule, refusal), cause, charge::asked(&asks));
             }
         };
         admitted.shadow_refusals = charge::charge_shadows(plan, &asks, now, &mut admitted.mets);
         for ask in asks.enforced() {
-            count(&walk.ruled(ask.rule).counts.admitted);
+            walk.ruled(ask.rule).counts.admitted.add();
         }
         let refusals = admitted.shadow_refusals;
         let shadow = if refusals == 0 { None } else { shadow_refused(&walk, refusals) };
@@ -148,22 +153,29 @@ impl Gate {
     }
 
     #[cold]
-    fn refuse_ambiguous(&self, walk: &Walk<'_>, now: Now, ambiguous: Ambiguous<'_>) -> Decision {
+    fn refuse_ambiguous(
+        &self,
+        walk: &Walk<'_>,
+        plan: &HeldPlan,
+        now: Now,
+        ambiguous: Ambiguous<'_>,
+    ) -> Decision {
         let refusal = Refusal { reason: Reason::AmbiguousKey, retry: Retry::Never };
         let cause = Cause::BadKey { header: ambiguous.header.into() };
-        self.refuse(walk, now, (ambiguous.rule, refusal), cause, Mets::new())
+        self.refuse(walk, plan, now, (ambiguous.rule, refusal), cause, Mets::new())
     }
 
     fn refuse(
         &self,
         walk: &Walk<'_>,
+        plan: &HeldPlan,
         now: Now,
         (rule, refusal): (u16, Refusal),
         cause: Cause,
         mets: Mets,
     ) -> Decision {
         let ruled = walk.ruled(rule);
-        count(&ruled.counts.refused);
+        ruled.counts.refused.add();
         let entry = Entry {
             refusal: Some(refusal),
             rule: Some(&ruled.rule.name),
@@ -178,7 +190,7 @@ impl Gate {
             rule: Arc::clone(&ruled.rule),
             criticality: walk.criticality,
             cost: walk.cost(),
-            plan: Arc::clone(&walk.current.plan),
+            plan: Arc::clone(plan),
             route: walk.route.map_or(0, |(index, _)| index),
             position: rule,
             at: now,
@@ -207,7 +219,7 @@ fn shadow_refused<'a>(walk: &Walk<'a>, refusals: u16) -> Option<&'a str> {
     let mut first = None;
     for (_, check) in checks {
         let ruled = walk.ruled(check.rule);
-        count(&ruled.counts.shadow_refused);
+        ruled.counts.shadow_refused.add();
         first.get_or_insert(ruled.rule.name.as_str());
     }
     first
@@ -215,6 +227,6 @@ fn shadow_refused<'a>(walk: &Walk<'a>, refusals: u16) -> Option<&'a str> {
 
 fn current(version: u64, plan: Plan, limits: Limits) -> Current {
     let modes = plan.policy.rules.iter().map(|rule| Switch { written: rule.mode, switched: None }).collect();
-    let overrides = HashMap::default();
+    let overrides = Arc::new(HashMap::default());
     Current { version, plan: Arc::new(plan), limits: Arc::new(limits), modes, overrides }
 }

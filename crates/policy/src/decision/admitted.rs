@@ -7,7 +7,7 @@ use tidegate_core::{Charge, Cost, Criticality};
 
 use super::{DecisionId, Standings, record};
 use crate::attributes::Attributes;
-use crate::gate::{Counted, Now, Plan, Spot, Ticket};
+use crate::gate::{Counted, HeldPlan, Now, Plan, Spot, Ticket};
 use crate::policy::{MOST_RULES_A_ROUTE, Route, Rule, Settle};
 use crate::record::Record;
 
@@ -15,7 +15,7 @@ use crate::record::Record;
 #[derive(Debug)]
 #[must_use = "a request that is dropped at once is abandoned"]
 pub struct Admitted {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: HeldPlan,
     pub(crate) id: DecisionId,
     pub(crate) spot: Spot,
     pub(crate) route: Option<u16>,
@@ -59,12 +59,13 @@ pub(crate) struct Mets {
 }
 
 impl Mets {
+    /// None yet. Written place by place: a copy of an empty list would move a thousand bytes.
     #[inline]
-    pub(crate) const fn new() -> Self {
-        Self { mets: [const { None }; MOST_RULES_A_ROUTE], count: 0 }
+    pub(crate) fn new() -> Self {
+        Self { mets: std::array::from_fn(|_| None), count: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, met: Met) {
         if let Some(place) = self.mets.get_mut(self.count) {
             *place = Some(met);
@@ -84,7 +85,7 @@ impl Mets {
 impl Admitted {
     /// One that has not been admitted yet: dropping it does nothing.
     #[inline]
-    pub(crate) fn unborn(plan: &Arc<Plan>, now: Now) -> Self {
+    pub(crate) fn unborn(plan: &HeldPlan, now: Now) -> Self {
         Self {
             plan: Arc::clone(plan),
             id: DecisionId::new(0),

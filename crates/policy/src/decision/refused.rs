@@ -5,7 +5,7 @@ use tidegate_core::{Cost, Criticality, Refusal};
 
 use super::{DecisionId, Mets, Standings, record};
 use crate::attributes::Attributes;
-use crate::gate::{Now, Plan};
+use crate::gate::{HeldPlan, Now};
 use crate::policy::{Route, Rule};
 use crate::record::Record;
 
@@ -24,7 +24,7 @@ pub struct Refused {
     pub criticality: Criticality,
     /// What its route says it costs.
     pub cost: Cost,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: HeldPlan,
     pub(crate) route: u16,
     pub(crate) position: u16,
     pub(crate) at: Now,

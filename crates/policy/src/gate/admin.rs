@@ -17,7 +17,6 @@ use tidegate_core::keyed::Key;
 use tidegate_core::permit::Outcome;
 use tidegate_core::{Invalid, Moment, Usage};
 
-use super::books::read;
 use super::current::{Current, Own, Switch};
 use super::keys::{Keying, Part, written};
 use super::plan::{Builder, Chosen, Counters, Measure, Ruled};
@@ -238,15 +237,15 @@ impl Gate {
     /// What it has done since it was made. Counting keys walks the tables beside live traffic.
     #[must_use]
     pub fn statistics(&self, now: Now) -> Statistics {
-        let current = self.current.read().clone();
-        let refused = read(&self.books.refused);
+        let current = Current::clone(&self.current.read());
+        let refused = self.books.refused.sum();
         let rules = (0..).zip(&current.plan.rules).map(|(index, ruled)| {
             let mut statistics = RuleStatistics {
                 rule: ruled.rule.name.clone(),
                 mode: current.mode(index, now.moment),
-                admitted: read(&ruled.counts.admitted),
-                refused: read(&ruled.counts.refused),
-                shadow_refused: read(&ruled.counts.shadow_refused),
+                admitted: ruled.counts.admitted.sum(),
+                refused: ruled.counts.refused.sum(),
+                shadow_refused: ruled.counts.shadow_refused.sum(),
                 keys: 0,
                 overflowed: 0,
                 bytes: 0,
@@ -266,7 +265,7 @@ impl Gate {
         Statistics {
             admitted: self.books.decided().saturating_sub(refused),
             refused,
-            ended: outcomes.map(|outcome| read(&self.books.ended[outcome as usize])),
+            ended: outcomes.map(|outcome| self.books.ended[outcome as usize].sum()),
             rules: rules.collect(),
         }
     }
@@ -293,8 +292,8 @@ impl Gate {
             .and_then(|overrides| Ok((overrides, builder.build(policy, &self.books)?)));
         let result = built.map(|(overrides, (plan, limits))| {
             let modes = modes(overlay, &plan.rules);
-            let (plan, limits) = (Arc::new(plan), Arc::new(limits));
-            drop(self.current.replace(Current { version, plan, limits, modes, overrides }));
+            let (plan, limits, overrides) = (Arc::new(plan), Arc::new(limits), Arc::new(overrides));
+            self.current.replace(&Current { version, plan, limits, modes, overrides });
         });
         // Whoever decided under what was there has finished, so its limits can leave the tables; and so can those
         // that were enrolled for a policy that was then not taken.
@@ -304,9 +303,9 @@ impl Gate {
     }
 
     fn switch(&self, overlay: &Overlay) {
-        let mut current = self.current.read().clone();
+        let mut current = Current::clone(&self.current.read());
         current.modes = modes(overlay, &current.plan.rules);
-        drop(self.current.replace(current));
+        self.current.replace(&current);
     }
 
     fn with_counter<T>(
@@ -342,7 +341,7 @@ impl Gate {
     }
 }
 
-fn modes(overlay: &Overlay, rules: &[Ruled]) -> Vec<Switch> {
+fn modes(overlay: &Overlay, rules: &[Ruled]) -> Arc<[Switch]> {
     let switch = |ruled: &Ruled| Switch {
         written: ruled.rule.mode,
         switched: overlay.modes.get(&ruled.rule.name).copied(),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use tidegate_core::{Cost, Invalid, Refusal};
 use super::Now;
 use super::keys::Part;
 use super::recent::{Note, Recent, Spot, Text};
+use super::stripes::{Count, STRIPES};
 use super::walk::Walk;
 use crate::decision::DecisionId;
 
@@ -27,32 +27,22 @@ const ONE_IN: u32 = 16;
 /// What one rule has decided since the gate was made, policies that replaced each other included.
 #[derive(Debug, Default)]
 pub(crate) struct RuleCounts {
-    pub(crate) admitted: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) shadow_refused: AtomicU64,
-}
-
-/// Adds one. Relaxed: counts are read for show, and each stands for itself.
-#[inline]
-pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Reads a count.
-pub(crate) fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
+    pub(crate) admitted: Count,
+    pub(crate) refused: Count,
+    pub(crate) shadow_refused: Count,
 }
 
 #[derive(Debug)]
 pub(crate) struct Books {
-    decided: AtomicU64,
+    /// In parts by caller, so that the same requests get the same numbers each time.
+    decided: Count,
     /// An odd number, so that multiplying by it maps every number to another one.
     stride: u64,
     rules: Mutex<BTreeMap<String, Arc<RuleCounts>>>,
     pub(crate) callers: TopCallers,
     pub(crate) recent: Recent,
-    pub(crate) refused: AtomicU64,
-    pub(crate) ended: [AtomicU64; 4],
+    pub(crate) refused: Count,
+    pub(crate) ended: [Count; 4],
 }
 
 /// What was decided, for the books.
@@ -68,36 +58,38 @@ pub(crate) struct Entry<'a> {
 impl Books {
     pub(crate) fn new(seed: u64) -> Result<Self, Invalid> {
         Ok(Self {
-            decided: AtomicU64::new(0),
+            decided: Count::default(),
             stride: seed | 1,
             rules: Mutex::default(),
             callers: TopCallers::new(TOP_CALLERS)?,
             recent: Recent::new(),
-            refused: AtomicU64::new(0),
+            refused: Count::default(),
             ended: Default::default(),
         })
     }
 
     /// How many decisions there were.
     pub(crate) fn decided(&self) -> u64 {
-        read(&self.decided)
+        self.decided.sum()
     }
 
     /// Writes a decision down. Its number is one that no other decision of this gate has, and that does not tell
     /// how many there were.
     #[inline]
     pub(crate) fn enter(&self, walk: &Walk<'_>, now: Now, entry: Entry<'_>) -> (DecisionId, Spot) {
-        let number = self.decided.fetch_add(1, Ordering::Relaxed);
+        let stripe = walk.caller_key.map_or(0, Key::bits) % STRIPES as u64;
+        let turn = self.decided.next_of(usize::try_from(stripe).unwrap_or(0));
+        let number = turn.wrapping_mul(STRIPES as u64).wrapping_add(stripe);
         let id = DecisionId::new(number.wrapping_add(1).wrapping_mul(self.stride));
         if entry.refusal.is_some() {
-            count(&self.refused);
+            self.refused.add();
         }
         let mut caller = Text::EMPTY;
         if let Ok(part) = walk.caller {
             part.show(&mut caller);
         }
         if let Some(key) = walk.caller_key {
-            self.rank(key, &caller, number, walk.cost(), entry);
+            self.rank(key, &caller, turn, walk.cost(), entry);
         }
         let note = Note {
             id,
@@ -116,18 +108,18 @@ impl Books {
             duration: None,
             outcome: None,
         };
-        (id, self.recent.keep(number, &note))
+        (id, self.recent.keep(turn.wrapping_add(stripe * STRIPES as u64), &note))
     }
 
     #[inline]
-    fn rank<const N: usize>(&self, key: Key, caller: &Text<N>, number: u64, cost: Cost, entry: Entry<'_>) {
+    fn rank<const N: usize>(&self, key: Key, caller: &Text<N>, turn: u64, cost: Cost, entry: Entry<'_>) {
         if entry.refusal.is_some() {
             return self.callers.record(key, caller.as_str(), Event::Refused);
         }
         if entry.is_shadow_refused {
             self.callers.record(key, caller.as_str(), Event::ShadowRefused);
         }
-        if number.is_multiple_of(u64::from(ONE_IN)) {
+        if turn.is_multiple_of(u64::from(ONE_IN)) {
             let cost = Cost::from_micros(cost.micros().saturating_mul(u64::from(ONE_IN)));
             self.callers.record(key, caller.as_str(), Event::Admitted(cost));
         }
@@ -136,7 +128,7 @@ impl Books {
     /// A request has ended so, after so long.
     #[inline]
     pub(crate) fn end(&self, spot: Spot, id: DecisionId, outcome: Outcome, took: Option<Duration>) {
-        count(&self.ended[outcome as usize]);
+        self.ended[outcome as usize].add();
         self.recent.end(spot, id, outcome, took);
     }
 

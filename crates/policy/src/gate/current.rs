@@ -6,12 +6,14 @@
 //! decides under the old limits any more, so their places in the tables can be given to others.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use tidegate_core::Moment;
 use tidegate_core::keyed::Key;
 
 use super::plan::{ByKey, Chosen, Known, Limits, Plan};
+use super::stripes::{Apart, STRIPES, own};
 use crate::policy::Mode;
 
 /// Everything a decision needs.
@@ -21,9 +23,9 @@ pub(crate) struct Current {
     pub(crate) plan: Arc<Plan>,
     pub(crate) limits: Arc<Limits>,
     /// By the rule's position: its mode, as written or as switched.
-    pub(crate) modes: Vec<Switch>,
+    pub(crate) modes: Arc<[Switch]>,
     /// Limits that an operator gave single callers for a time.
-    pub(crate) overrides: HashMap<Key, Vec<Own>, ByKey>,
+    pub(crate) overrides: Arc<HashMap<Key, Vec<Own>, ByKey>>,
 }
 
 /// A rule's mode, and what an operator switched it to.
@@ -73,22 +75,51 @@ impl Current {
     }
 }
 
-/// Holds what is current.
+/// Holds what is current, once for each [stripe](super::stripes) of threads: a lock that all of them took for every
+/// decision would be the one thing they all wait for.
 #[derive(Debug)]
-pub(crate) struct Cell(RwLock<Current>);
+pub(crate) struct Cell([Apart<RwLock<Held>>; STRIPES]);
+
+/// What one stripe's threads look at, with a count of its own of who holds on to the plan.
+#[derive(Debug)]
+pub(crate) struct Held {
+    current: Current,
+    pub(crate) plan: HeldPlan,
+}
+
+/// A plan that is held on to.
+pub(crate) type HeldPlan = Arc<Arc<Plan>>;
+
+impl Deref for Held {
+    type Target = Current;
+
+    fn deref(&self) -> &Current {
+        &self.current
+    }
+}
+
+impl Held {
+    fn new(current: &Current) -> Self {
+        Self { current: current.clone(), plan: Arc::new(Arc::clone(&current.plan)) }
+    }
+}
 
 impl Cell {
-    pub(crate) const fn new(current: Current) -> Self {
-        Self(RwLock::new(current))
+    pub(crate) fn new(current: &Current) -> Self {
+        Self(std::array::from_fn(|_| Apart(RwLock::new(Held::new(current)))))
     }
 
     #[inline]
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Current> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Held> {
+        self.0[own()].0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts `new` in its place and returns what was there, which nobody looks at any more.
-    pub(crate) fn replace(&self, new: Current) -> Current {
-        std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), new)
+    /// Puts `new` in its place. When this returns, nobody looks at what was there any more.
+    pub(crate) fn replace(&self, new: &Current) {
+        for Apart(stripe) in &self.0 {
+            let new = Held::new(new);
+            let old = std::mem::replace(&mut *stripe.write().unwrap_or_else(PoisonError::into_inner), new);
+            drop(old);
+        }
     }
 }

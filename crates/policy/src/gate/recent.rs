@@ -133,7 +133,7 @@ pub(crate) struct Recent {
     /// Refused ones, and admitted ones that a shadow would have refused.
     refused: Ring,
     next_refused: AtomicU64,
-    /// Others, each where its number says.
+    /// Others, each at the turn its caller's part of the count gives it.
     admitted: Ring,
 }
 
@@ -150,14 +150,14 @@ impl Recent {
         Self { refused: Ring::new(REFUSED), next_refused: AtomicU64::new(0), admitted: Ring::new(ADMITTED) }
     }
 
-    /// Keeps the note of the decision with this number; the spot is where to add how it ended.
+    /// Keeps a note, of an admitted request at its turn; the spot is where to add how it ended.
     #[inline]
-    pub(crate) fn keep(&self, number: u64, note: &Note) -> Spot {
+    pub(crate) fn keep(&self, turn: u64, note: &Note) -> Spot {
         let is_refused = note.refusal.is_some() || note.is_shadow_refused;
         let place = if is_refused {
             self.refused.keep(self.next_refused.fetch_add(1, Ordering::Relaxed), note)
         } else {
-            REFUSED + self.admitted.keep(number, note)
+            REFUSED + self.admitted.keep(turn, note)
         };
         Spot(u32::try_from(place).unwrap_or(u32::MAX))
     }
