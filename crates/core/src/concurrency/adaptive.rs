@@ -1,9 +1,9 @@
 //! A limit that threads share.
 //!
 //! Taking a place must cost next to nothing, for it is done most when there is least time. So it touches
-//! two words: the limit, which is only read, and the count of places taken, which is swapped. The count has
-//! a lane of 16 bits for each level of criticality, so one swap decides over the total and the [`Shares`]
-//! at once:
+//! two words: the limit, which is only read, and the count of places taken, which is swapped, or while there is
+//! plenty of room just added to. The count has a lane of 16 bits for each level of criticality, so one swap decides
+//! over the total and the [`Shares`] at once:
 //!
 //! ```text
 //! taken   [critical_plus: 16][critical: 16][sheddable_plus: 16][sheddable: 16]
@@ -97,6 +97,9 @@ struct Line<T>(T);
 /// Pictures of the open window. Threads that end requests at once find a free one nearly always; under
 /// loom, one is enough to find every race, and more would take for ever.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 4 };
+/// Free places from which on a place is taken first and looked at afterwards. So many threads would have to take
+/// places in the same few nanoseconds for one of them to put its own back.
+const ROOMY: u64 = 64;
 /// Changes remembered for whoever asks what the limit did.
 const REMEMBERED: usize = 16;
 /// A window that is not full enough after this many times its length spans a pause; what it gathered says
@@ -206,17 +209,24 @@ impl Adaptive {
         // Relaxed throughout: the count guards itself and publishes nothing else, and a limit that is read a
         // moment late is the limit of a moment ago.
         let limit = self.told.0.limit.load(Ordering::Relaxed);
+        let one = shares::one(level);
         let mut taken = self.taken.0.load(Ordering::Relaxed);
-        loop {
-            if !self.shares.fits(taken, limit, level) {
-                return Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO));
+        if self.shares.fits(taken + ROOMY * one, limit, level) {
+            // An addition succeeds at once where a swap must be tried again.
+            taken = self.taken.0.fetch_add(one, Ordering::Relaxed);
+            if self.shares.fits(taken, limit, level) {
+                return Verdict::Admit(note(level, shares::total(taken + one)));
             }
-            let more = taken + shares::one(level);
+            taken = self.taken.0.fetch_sub(one, Ordering::Relaxed) - one;
+        }
+        while self.shares.fits(taken, limit, level) {
+            let more = taken + one;
             match self.taken.0.compare_exchange_weak(taken, more, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Verdict::Admit(note(level, shares::total(more))),
                 Err(found) => taken = found,
             }
         }
+        Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO))
     }
 
     fn gather(&self, sample: Sample, taken: Moment) {
