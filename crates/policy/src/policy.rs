@@ -87,3 +87,14 @@ pub struct Addresses {
 /// Where in the file something stands, counted from one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line(pub u32);
+
+impl Line {
+    /// What stands nowhere in the file, since it is there without being written.
+    pub const NOWHERE: Self = Self(0);
+
+    /// The line, of what was written.
+    #[must_use]
+    pub const fn written(self) -> Option<u32> {
+        if self.0 == 0 { None } else { Some(self.0) }
+    }
+}

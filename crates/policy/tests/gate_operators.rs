@@ -251,13 +251,10 @@ fn an_explanation_charges_nothing_and_reads_like_an_answer() {
          Cost: 1.\n\
          \n\
          1. `per_key` (line 7) lets it pass: 2 of 4 used by acct_1 (plan `gold`: 100/s), and the request costs 1.\n\
-         \n\
-         2. `slots` (line 7) refuses it: 2 of 2 in flight by acct_1 (2 in flight). It passes when one of them has \
-         ended, or with a limit above 2.\n\
-         \n\
+         2. `slots` (line 7) refuses it: 2 of 2 in flight by acct_1. It passes when one of them has ended, or with a \
+         limit above 2.\n\
          3. `next` (line 7), in shadow, would refuse it, which changes nothing: 1 of 1 used by /v1/charges (1/s), and \
          the request costs 1. It passes in 1 s.\n\
-         \n\
          4. `all` (line 7) does nothing: it is disabled by an operator for a time.\n"
     );
     let json = explanation.to_json();

@@ -69,7 +69,7 @@ fn everything(
     }
     Route {
         name: "default".to_owned(),
-        line: Line(1),
+        line: Line::NOWHERE,
         matcher: Matcher::default(),
         upstream,
         rules: all,

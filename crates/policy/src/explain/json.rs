@@ -20,7 +20,7 @@ impl Explanation {
             "wait_ms": millis_json(self.wait()),
             "route": self.route.as_ref().map(|route| json!({
                 "name": route.name,
-                "line": route.line.0,
+                "line": route.line.written(),
                 "exempt": route.is_exempt,
             })),
             "criticality": self.criticality.as_str(),

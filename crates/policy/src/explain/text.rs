@@ -23,11 +23,16 @@ impl Display for Explanation {
             None => writeln!(f, "Route: none matches, so no rule applies.")?,
             Some(route) => {
                 let exempt = if route.is_exempt { "; it is exempt, so no rule applies" } else { "" };
-                writeln!(
-                    f,
-                    "Route: `{}` (line {}), the first that matches{exempt}.",
-                    route.name, route.line.0
-                )?;
+                match route.line.written() {
+                    Some(line) => {
+                        writeln!(
+                            f,
+                            "Route: `{}` (line {line}), the first that matches{exempt}.",
+                            route.name
+                        )?;
+                    }
+                    None => writeln!(f, "Route: the policy has none, so every rule applies.")?,
+                }
             }
         }
         writeln!(f, "Criticality: {}, {}.", self.criticality, self.because)?;
@@ -35,8 +40,11 @@ impl Display for Explanation {
             writeln!(f, "Caller: {caller}.")?;
         }
         writeln!(f, "Cost: {}.", self.cost)?;
+        if !self.rules.is_empty() {
+            writeln!(f)?;
+        }
         for (number, rule) in (1..).zip(&self.rules) {
-            write!(f, "\n{number}. {rule}")?;
+            write!(f, "{number}. {rule}")?;
         }
         Ok(())
     }
@@ -75,9 +83,8 @@ impl Display for RuleExplanation {
                 return writeln!(f, " does nothing: it is disabled{}.", self.switched());
             }
             (Mode::Shadow, _) => format!(", in shadow{},", self.switched()),
-            (Mode::Enforce, true) => ",".to_owned(),
             (Mode::Enforce, false) if self.is_switched => format!(", enforced{},", self.switched()),
-            (Mode::Enforce, false) => String::new(),
+            (Mode::Enforce, _) => String::new(),
         };
         let would = if self.is_enforced() { "" } else { "would " };
         match &self.answer {
@@ -110,6 +117,7 @@ impl RuleExplanation {
         write!(f, "{} of {} {used}", Rounded(self.usage.used), self.usage.limit)?;
         write!(f, " by {}", Keyed(&self.key))?;
         match &self.variation {
+            Variation::Default if self.is_concurrency => {}
             Variation::Default => write!(f, " ({})", self.written)?,
             Variation::Plan(plan) => write!(f, " (plan `{plan}`: {})", self.written)?,
             Variation::Criticality(level) => write!(f, " ({level} requests: {})", self.written)?,
