@@ -139,7 +139,11 @@ impl Counters for DueSlots {
         }
     }
 
+    #[inline]
     fn peek(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Duration> {
+        if self.fits_hinted(rule, self.probe(key), now, cost) {
+            return Verdict::Admit(Duration::ZERO);
+        }
         let (ahead, reading) = self.look(rule, key, now);
         rule.rule.0.ask(reading, ahead, cost).map(|(_, wait)| wait)
     }
@@ -289,6 +293,21 @@ impl DueSlots {
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
         schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
+    }
+
+    /// Whether it is the usual case of [`take_hinted`](Self::take_hinted), and a yes.
+    #[inline(always)]
+    fn fits_hinted(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, cost: Cost) -> bool {
+        let group = &self.groups[probe.home];
+        let author = Slot::new(identity(probe.tag, 0), rule.stamp(), 0);
+        let Some((_, slot)) = group.find_hinted(author.0) else { return false };
+        // After the slot, as there.
+        if group.tidy_header(now, self.patience.load(Ordering::Relaxed)).is_none() {
+            return false;
+        }
+        let schedule = &rule.rule.0;
+        let ahead = slot.ahead_of(schedule.read_packed(now).granted);
+        schedule.at_once(ahead, schedule.grains(cost)).is_some()
     }
 
     /// Decides for a key that is not to be found at home by a hint: after a pause, or since it is one of the

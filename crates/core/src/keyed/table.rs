@@ -105,7 +105,11 @@ impl<C: Counters> Table<C> {
     }
 
     /// What [`decide`](Self::decide) would answer, with the wait it would ask for.
+    #[inline]
     pub fn peek(&self, rule: &C::Rule, key: Key, now: C::Time, cost: Cost) -> Verdict<Duration> {
+        if self.overlay.is_empty() {
+            return self.counters.peek(rule, key, now, cost);
+        }
         match self.overlay.order(key, now.nanos()) {
             None => self.counters.peek(rule, key, now, cost),
             Some((Override::Block, wait)) => Verdict::Refuse(blocked(wait)),
