@@ -69,6 +69,30 @@ pub struct Now {
 }
 
 /// A policy with its live state.
+///
+/// ```
+/// use tidegate_core::permit::Outcome;
+/// use tidegate_policy::{Attributes, Decision, Gate, Now, Source, read};
+///
+/// let text = br#"
+/// upstream = "http://127.0.0.1:3000"
+///
+/// [rule.per_address]
+/// key   = "client-ip"
+/// quota = "1/min"
+/// "#;
+/// let (policy, _) = read(Source::named("tidegate.toml", text), None).expect("it is well written");
+/// let (now, seed) = (Now::default(), 0x5eed); // a driver reads its clocks and draws the seed
+/// let gate = Gate::new(policy, seed, now)?;
+///
+/// let client = Some([192, 0, 2, 1].into());
+/// let request = Attributes { method: "GET", path: "/", host: "", headers: &(), client, criticality: None };
+/// let Decision::Admit(admitted) = gate.decide(now, &request) else { panic!("it is the first") };
+/// admitted.complete(now, Outcome::Ok);
+/// let Decision::Refuse(refused) = gate.decide(now, &request) else { panic!("it is the second") };
+/// assert_eq!(refused.rule.name, "per_address");
+/// # Ok::<(), tidegate_core::Invalid>(())
+/// ```
 #[derive(Debug)]
 pub struct Gate {
     seed: u64,

@@ -308,6 +308,22 @@ fn a_policy_beyond_a_bound_is_refused_with_what_is_allowed() {
 }
 
 #[test]
+fn only_a_rule_that_tells_callers_apart_can_have_an_override() {
+    let by = |key: KeySource| vec![rule("rate", &[key], hourly(1))];
+    for (key, is_allowed) in [
+        (KeySource::Caller, true),
+        (api_key(), true),
+        (KeySource::ClientIp, true),
+        (KeySource::Global, false),
+        (KeySource::Route, false),
+    ] {
+        let gate = gate(policy(by(key)));
+        let set = gate.set_override("ann", "rate", hourly(2), at(9).moment, at(0));
+        assert_eq!(set.is_ok(), is_allowed, "{set:?}");
+    }
+}
+
+#[test]
 fn a_full_table_is_no_open_door() {
     let mut small = rule("rate", CALLER, hourly(1));
     small.max_keys = tidegate_core::keyed::MaxKeys::new(10).unwrap();

@@ -123,7 +123,8 @@ impl Gate {
     /// Gives a caller a limit of its own by a rule, until a moment. Of a rate it begins with nothing used.
     ///
     /// # Errors
-    /// When there is no such rule, the limit is of another kind than the rule's, or 1024 of them stand already.
+    /// When there is no such rule, its key does not tell callers apart, the limit is of another kind than the rule's,
+    /// or 1024 of them stand already.
     pub fn set_override(
         &self,
         caller: &str,
@@ -134,6 +135,10 @@ impl Gate {
     ) -> Result<(), Invalid> {
         let mut overlay = self.changing();
         self.known_rule(rule)?;
+        let tells_callers = |ruled: &Ruled| ruled.rule.name == rule && ruled.tells_callers;
+        if !self.current.read().plan.rules.iter().any(tells_callers) {
+            return Err(Invalid::new("rule of an override", rule, "one whose key tells callers apart"));
+        }
         let before = overlay.overrides.clone();
         let is_other = |order: &Order| (order.caller.as_str(), order.rule.as_str()) != (caller, rule);
         overlay.overrides.retain(|order| is_other(order) && now.moment < order.until);

@@ -142,7 +142,8 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The identity that an operator wrote, as a part.
+/// The identity that an operator wrote, as a part. One that spells an address is that address, so that nobody can be
+/// it by writing it into a header field.
 pub(crate) fn written(identity: &str) -> Part<'_> {
     let text = identity.strip_suffix("/64").unwrap_or(identity);
     text.parse().map_or(Part::Text(identity.as_bytes()), |address| Part::Address(network(address)))
