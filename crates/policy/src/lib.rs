@@ -13,7 +13,7 @@
 //! | what can be written: every key | [`document`] |
 //! | how it is spelt, and where things stand in the text | [`text`] |
 //! | numbers with units | [`quantity`] |
-//! | schema, reference and defaults, all from the declared keys | [`schema()`], [`reference`], [`effective()`] |
+//! | schema, reference and defaults, all from the declared keys | [`schema()`], [`mod@reference`], [`effective()`] |
 //! | the facts about a request that rules may look at | [`attributes`] |
 //!
 //! Nothing here reads a file, a clock or the environment. Drivers bring the text, the moment and the roll.
