@@ -190,6 +190,50 @@ fn swaps_under_traffic_lose_no_charge() {
     }
 }
 
+#[test]
+fn what_is_settled_while_policies_replace_each_other_is_never_too_little() {
+    let settle = Settle::ResponseBytes;
+    let with = |amount: u32| policy(vec![settled(rule("work", CALLER, hourly(amount)), 10, settle.clone())]);
+    let gate = gate(with(1_000_000));
+    let (least, most) = (AtomicU64::new(0), AtomicU64::new(0));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (gate, is_over, with) = (&gate, &is_over, &with);
+        scope.spawn(move || {
+            for amount in (1_000_000..1_000_100).cycle() {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                gate.swap(with(amount), at(0)).unwrap();
+            }
+        });
+        spawn(2, |mut dice| {
+            let mut held = Vec::new();
+            for _ in 0..6_000 {
+                held.extend(ask(gate, at(0), "ann").admitted());
+                if held.len() < 20 {
+                    continue;
+                }
+                // Charged some policies ago, so it may be settled under a limit that has left the table.
+                let mut yes = held.remove(0);
+                let cost = dice.roll(20);
+                yes.settle(at(0), &settle, Cost::of(u32::try_from(cost).unwrap()));
+                yes.complete(at(0), Outcome::Ok);
+                least.fetch_add(cost, Ordering::Relaxed);
+                most.fetch_add(cost.max(10), Ordering::Relaxed);
+            }
+            for count in [&least, &most] {
+                count.fetch_add(10 * held.len() as u64, Ordering::Relaxed);
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let counted = used(&gate, "work", "ann");
+    let (least, most) = (least.into_inner(), most.into_inner());
+    // Each time it is expressed in another quota, what is used is rounded up by a fraction of a unit.
+    assert!(least <= counted && counted <= most + most / 100, "{least} {counted} {most}");
+}
+
 /// One stream of requests: key, pause before it in milliseconds, and what happens to one that is held.
 type Stream = Vec<(usize, u64, bool)>;
 
