@@ -60,7 +60,7 @@ fn full() -> Adaptive {
 }
 
 #[library_benchmark]
-#[bench::taken_and_given_back(setup = free, config = at_most(295_000))]
+#[bench::taken_and_given_back(setup = free, config = at_most(324_000))]
 fn place(limiter: Adaptive) -> Adaptive {
     for number in 1..=REQUESTS {
         if let Some(permit) = limiter.admit(moment(number), black_box(LEVEL)).admitted() {
@@ -71,7 +71,7 @@ fn place(limiter: Adaptive) -> Adaptive {
 }
 
 #[library_benchmark]
-#[bench::refuse(setup = full, config = at_most(104_000))]
+#[bench::refuse(setup = full, config = at_most(127_000))]
 fn no_place(limiter: Adaptive) -> Adaptive {
     let mut admitted = 0;
     for number in 1..=REQUESTS {

@@ -50,8 +50,8 @@ fn single(quota: Quota) -> Single {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (plenty()), setup = single, config = at_most(117_000))]
-#[bench::refuse(args = (scarce()), setup = single, config = at_most(125_000))]
+#[bench::admit(args = (plenty()), setup = single, config = at_most(123_000))]
+#[bench::refuse(args = (scarce()), setup = single, config = at_most(126_000))]
 fn single_counter((limiter, rule): Single) -> (Single, u64) {
     let mut admitted = 0;
     for number in 1..=DECISIONS {
@@ -81,9 +81,9 @@ fn filled_table(quota: Quota) -> Table {
 }
 
 #[library_benchmark]
-#[bench::known_key_admit(args = (plenty()), setup = filled_table, config = at_most(146_000))]
-#[bench::known_key_refuse(args = (scarce()), setup = filled_table, config = at_most(167_000))]
-#[bench::new_key(args = (plenty()), setup = empty_table, config = at_most(768_000))]
+#[bench::known_key_admit(args = (plenty()), setup = filled_table, config = at_most(138_000))]
+#[bench::known_key_refuse(args = (scarce()), setup = filled_table, config = at_most(152_000))]
+#[bench::new_key(args = (plenty()), setup = empty_table, config = at_most(748_000))]
 fn table_of_keys((table, rule): Table) -> (Table, u64) {
     let mut admitted = 0;
     for id in 1..=DECISIONS {
@@ -97,8 +97,8 @@ fn table_of_keys((table, rule): Table) -> (Table, u64) {
 // Every decision comes seconds after the one before, so it first brings its group up to date. With a
 // million keys and a hundred thousand decisions a second that is the usual case.
 #[library_benchmark]
-#[bench::idle(args = (plenty()), setup = filled_table, config = at_most(647_000))]
-#[bench::refuse(args = (scarce()), setup = filled_table, config = at_most(166_000))]
+#[bench::idle(args = (plenty()), setup = filled_table, config = at_most(612_000))]
+#[bench::refuse(args = (scarce()), setup = filled_table, config = at_most(149_000))]
 fn table_after_a_pause((table, rule): Table) -> (Table, u64) {
     let mut admitted = 0;
     for id in 1..=DECISIONS {

@@ -1,0 +1,98 @@
+//! Instructions for a thousand decisions of a gate with five rules on its route, each kind with a hard limit.
+//!
+//! A limit is the measured count and a tenth, in the release of the compiler that the workspace asks
+//! for. Raising one is a decision: say in the commit what the instructions buy.
+
+#![allow(missing_docs, unused_qualifications, reason = "the macros of the bench write such items")]
+
+use std::hint::black_box;
+
+use gungraun::prelude::*;
+use gungraun::{Callgrind, EventKind};
+use tidegate_core::permit::Outcome;
+use tidegate_core::{Moment, WallTime};
+use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Source, read};
+
+const REQUESTS: u64 = 1_000;
+
+/// Two quotas of the caller, of which the first is to be said; one of everybody, a limit of what is in flight, and
+/// a rule on trial.
+fn policy(quota: &str) -> String {
+    format!(
+        r#"
+        caller = {{ from = ["header:x-api-key"], max_keys = 4000 }}
+        rule.first      = {{ key = "caller", quota = "{quota}" }}
+        rule.per_minute = {{ key = "caller", quota = "60000000/min" }}
+        rule.everybody  = {{ key = "global", quota = "100000000/s" }}
+        rule.in_flight  = {{ key = "caller", limit = 20 }}
+        rule.next       = {{ key = "caller", quota = "500000/s", mode = "shadow" }}
+        "#
+    )
+}
+
+/// Fails the run above so many instructions.
+fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
+    let callgrind = Callgrind::default().hard_limits([(EventKind::Ir, instructions)]).clone();
+    LibraryBenchmarkConfig::default().tool(callgrind).clone()
+}
+
+/// The time of the request with this number: a microsecond after the one before.
+fn now(number: u64) -> Now {
+    let nanos = 1_000_000_000 + number * 1_000;
+    Now { moment: Moment::from_nanos(nanos), wall: WallTime::from_unix_nanos(nanos) }
+}
+
+struct ApiKey([u8; 8]);
+
+impl Headers for ApiKey {
+    fn first(&self, name: &str) -> Option<&[u8]> {
+        (name == "x-api-key").then_some(&self.0)
+    }
+
+    fn is_repeated(&self, _name: &str) -> bool {
+        false
+    }
+}
+
+fn ask(gate: &Gate, caller: u64) -> bool {
+    let headers = ApiKey(caller.to_le_bytes());
+    let attributes = Attributes {
+        method: "GET",
+        path: "/v1/things/7",
+        host: "example.org",
+        headers: &headers,
+        client: None,
+        criticality: None,
+    };
+    match gate.decide(now(caller), black_box(&attributes)) {
+        Decision::Admit(admitted) => {
+            admitted.complete(now(caller), Outcome::Ok);
+            true
+        }
+        Decision::Refuse(_) => false,
+    }
+}
+
+/// A gate that has seen a thousand callers once.
+fn gate(quota: &str) -> Gate {
+    let (policy, _) = read(Source::named("gate.toml", policy(quota).as_bytes()), None).expect("a policy");
+    let gate = Gate::new(policy, 0x5EED, now(0)).expect("a small one");
+    assert_eq!((1..=REQUESTS).filter(|caller| ask(&gate, *caller)).count(), 1_000);
+    gate
+}
+
+#[library_benchmark]
+#[bench::admit(args = ("1000000/s"), setup = gate, config = at_most(4_814_000))]
+#[bench::refuse(args = ("1/day"), setup = gate, config = at_most(4_576_000))]
+fn five_rules(gate: Gate) -> (Gate, u64) {
+    let mut admitted = 0;
+    for caller in 1..=REQUESTS {
+        admitted += u64::from(ask(black_box(&gate), caller));
+    }
+    assert!(admitted == REQUESTS || admitted == 0);
+    (gate, black_box(admitted))
+}
+
+library_benchmark_group!(name = gates, benchmarks = [five_rules]);
+
+main!(library_benchmark_groups = gates);
