@@ -176,6 +176,7 @@ impl Admitted {
     }
 
     /// Ends it with what was learnt.
+    #[inline]
     pub fn complete(mut self, now: Now, outcome: Outcome) {
         self.end(Some(now), outcome);
     }
@@ -194,11 +195,14 @@ impl Admitted {
         settle_of(&self.plan, met.rule)
     }
 
+    #[inline]
     fn end(&mut self, now: Option<Now>, outcome: Outcome) {
-        if self.is_over {
-            return;
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.end_once(now, outcome);
         }
-        self.is_over = true;
+    }
+
+    fn end_once(&mut self, now: Option<Now>, outcome: Outcome) {
         self.give_back();
         self.plan.books.end(self.spot, self.id, outcome, now.map(|now| now.moment.since(self.began.moment)));
     }
@@ -212,6 +216,7 @@ impl Admitted {
 }
 
 impl Drop for Admitted {
+    #[inline]
     fn drop(&mut self) {
         self.end(None, Outcome::Abandoned);
     }

@@ -78,18 +78,40 @@ impl Books {
     #[inline]
     pub(crate) fn enter(&self, walk: &Walk<'_>, now: Now, entry: Entry<'_>) -> (DecisionId, Spot) {
         let stripe = walk.caller_key.map_or(0, Key::bits) % STRIPES as u64;
-        let turn = self.decided.next_of(usize::try_from(stripe).unwrap_or(0));
+        let part = usize::try_from(stripe).unwrap_or(0);
+        let turn = self.decided.next_of(part);
         let number = turn.wrapping_mul(STRIPES as u64).wrapping_add(stripe);
         let id = DecisionId::new(number.wrapping_add(1).wrapping_mul(self.stride));
         if entry.refusal.is_some() {
             self.refused.add();
         }
+        let is_told = entry.refusal.is_some() || entry.is_shadow_refused;
+        let is_noted = is_told || self.recent.has_room(part, now.moment);
+        let spot = if is_noted || turn.is_multiple_of(u64::from(ONE_IN)) {
+            self.write_down(walk, now, entry, (id, turn, is_noted))
+        } else {
+            Spot::NOWHERE
+        };
+        (id, spot)
+    }
+
+    /// Names the caller, counts what it costs, and notes the decision.
+    fn write_down(
+        &self,
+        walk: &Walk<'_>,
+        now: Now,
+        entry: Entry<'_>,
+        (id, turn, is_noted): (DecisionId, u64, bool),
+    ) -> Spot {
         let mut caller = Text::EMPTY;
         if let Ok(part) = walk.caller {
             part.show(&mut caller);
         }
         if let Some(key) = walk.caller_key {
             self.rank(key, &caller, turn, walk.cost(), entry);
+        }
+        if !is_noted {
+            return Spot::NOWHERE;
         }
         let note = Note {
             id,
@@ -108,7 +130,8 @@ impl Books {
             duration: None,
             outcome: None,
         };
-        (id, self.recent.keep(turn.wrapping_add(stripe * STRIPES as u64), &note))
+        let stripe = walk.caller_key.map_or(0, Key::bits) % STRIPES as u64;
+        self.recent.keep(turn.wrapping_add(stripe * STRIPES as u64), &note)
     }
 
     #[inline]

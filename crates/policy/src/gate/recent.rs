@@ -4,6 +4,10 @@
 //! and those that a shadow rule would have refused in a ring of their own, so that a flood of admitted requests
 //! does not wash them away. Notes have a fixed size, names are cut to it, and writing one takes a lock that only
 //! two decisions a whole ring apart could contend for.
+//!
+//! In a flood nobody could read them as fast as they come, and writing them down would be a tenth of a decision. So of
+//! admitted ones each of sixteen parts of the callers has sixteen noted every sixtieth of a second: all of them up to
+//! some ten thousand a second, and of a million a second one in sixty.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +15,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_core::permit::Outcome;
-use tidegate_core::{Cost, Criticality, Refusal, WallTime};
+use tidegate_core::{Cost, Criticality, Moment, Refusal, WallTime};
 
+use super::stripes::{Apart, STRIPES};
 use crate::decision::DecisionId;
 use crate::record::Record;
 
@@ -20,6 +25,13 @@ use crate::record::Record;
 const REFUSED: usize = 1024;
 /// Admitted decisions that are kept.
 const ADMITTED: usize = 256;
+
+/// Admitted decisions noted in a span, for each part of the callers: together, a whole ring.
+const IN_A_SPAN: u64 = 16;
+/// A span is 2^24 ns, about a sixtieth of a second.
+const SPAN_BITS: u32 = 24;
+/// The lower bits of a part's word, in which it counts.
+const COUNTED: u64 = 0xff;
 
 /// The first bytes of a text, cut between characters, in place.
 #[derive(Clone, Copy)]
@@ -135,6 +147,8 @@ pub(crate) struct Recent {
     next_refused: AtomicU64,
     /// Others, each at the turn its caller's part of the count gives it.
     admitted: Ring,
+    /// The span in which each part was last noted, and how often.
+    paced: [Apart<AtomicU64>; STRIPES],
 }
 
 struct Ring(Box<[Mutex<Option<Note>>]>);
@@ -147,7 +161,23 @@ impl fmt::Debug for Recent {
 
 impl Recent {
     pub(crate) fn new() -> Self {
-        Self { refused: Ring::new(REFUSED), next_refused: AtomicU64::new(0), admitted: Ring::new(ADMITTED) }
+        let (refused, admitted) = (Ring::new(REFUSED), Ring::new(ADMITTED));
+        Self { refused, next_refused: AtomicU64::new(0), admitted, paced: Default::default() }
+    }
+
+    /// Whether another admitted decision of this part is to be noted now. Threads that ask at once may both be told
+    /// so, which does no harm.
+    #[inline]
+    pub(crate) fn has_room(&self, stripe: usize, now: Moment) -> bool {
+        let span = now.nanos() >> SPAN_BITS << 8;
+        let part = &self.paced[stripe % STRIPES].0;
+        let word = part.load(Ordering::Relaxed);
+        let counted = if word & !COUNTED == span { word & COUNTED } else { 0 };
+        let has_room = counted < IN_A_SPAN;
+        if has_room {
+            part.store(span | (counted + 1), Ordering::Relaxed);
+        }
+        has_room
     }
 
     /// Keeps a note, of an admitted request at its turn; the spot is where to add how it ended.
@@ -217,5 +247,18 @@ impl Ring {
             let note = note.lock().unwrap_or_else(PoisonError::into_inner);
             note.as_ref().filter(|note| note.id == id).map(Note::record)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_are_noted_in_a_span_and_sixteen_in_the_next() {
+        let recent = Recent::new();
+        let noted = |nanos| (0..100).filter(|_| recent.has_room(3, Moment::from_nanos(nanos))).count();
+        assert_eq!([noted(5), noted(6), noted(1 << 24), noted(5)], [16, 0, 16, 16]);
+        assert!(recent.has_room(4, Moment::from_nanos(5)));
     }
 }
