@@ -49,7 +49,8 @@ pub(crate) struct Measured {
     pub(crate) mechanisms: Vec<Compared>,
     pub(crate) held: Vec<Held>,
     pub(crate) allocations: Vec<Counted>,
-    pub(crate) rounds: usize,
+    /// For a few keys, and for a million.
+    pub(crate) rounds: (usize, usize),
 }
 
 impl Plan {
@@ -87,7 +88,7 @@ impl Plan {
         let unkeyed = self.unkeyed(cores)?;
         say("adaptive mechanisms")?;
         // They have no table to walk through, so shorter slices tell as much.
-        let mechanisms = mechanisms::compare(self.slice / 4, self.rounds, cores)?;
+        let mechanisms = mechanisms::compare(self.slice / 4, self.more_rounds(), cores)?;
         let mut keyed = Vec::new();
         for &keys in self.keys {
             for &mode in self.modes {
@@ -98,7 +99,20 @@ impl Plan {
         say("bytes a key")?;
         let held = memory::measure(self.is_quick)?;
         say("done")?;
-        Ok(Measured { keyed, unkeyed, mechanisms, held, allocations, rounds: self.rounds })
+        Ok(Measured {
+            keyed,
+            unkeyed,
+            mechanisms,
+            held,
+            allocations,
+            rounds: (self.rounds, self.more_rounds()),
+        })
+    }
+
+    /// Rounds for what depends on how far memory and the other core are, which other programs on the machine change
+    /// from second to second.
+    fn more_rounds(&self) -> usize {
+        2 * self.rounds + 1
     }
 
     fn unkeyed(&self, cores: &[Core]) -> Result<Vec<Unkeyed>, Box<dyn Error>> {
@@ -116,6 +130,7 @@ impl Plan {
 
     /// All rows of one number of keys; the contenders are filled once for them.
     fn keyed(&self, keys: usize, mode: Mode, cores: &[Core]) -> Result<Vec<Keyed>, Box<dyn Error>> {
+        let rounds = if keys == memory::MILLION { self.more_rounds() } else { self.rounds };
         let mut contenders = contenders::keyed(keys, mode)?;
         let mut rows = Vec::new();
         // A single key can be spread in one way only.
@@ -123,7 +138,7 @@ impl Plan {
         for &spread in spreads {
             let stream = Stream::new(spread, keys, self.slice);
             for threads in 1..=cores.len() {
-                let course = Course { stream: &stream, mode, cores: &cores[..threads], rounds: self.rounds };
+                let course = Course { stream: &stream, mode, cores: &cores[..threads], rounds };
                 let rounds = Rounds::run(&mut contenders, &course)?;
                 rows.push(Keyed { mode, keys, spread, threads, rounds });
             }
