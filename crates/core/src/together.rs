@@ -21,7 +21,7 @@
 use std::time::Duration;
 
 use crate::units::Cost;
-use crate::verdict::{Charge, Refusal, Retry, Verdict};
+use crate::verdict::{Charge, Refusal, Verdict};
 
 /// One of several limiters that a request meets: a shell or a table, with rule, key and moment chosen.
 pub trait Limiter {
@@ -155,11 +155,7 @@ fn longest_refusal(asks: &[Ask<'_>]) -> Option<Joint> {
         let refusal = ask.limiter.peek(ask.cost).refusal()?;
         Some((by, refusal))
     });
-    let way_back = |refusal: &Refusal| match refusal.retry {
-        Retry::After(wait) => (false, wait),
-        Retry::Never => (true, Duration::ZERO),
-    };
-    let (by, refusal) = refusals.reduce(|a, b| if way_back(&b.1) > way_back(&a.1) { b } else { a })?;
+    let (by, refusal) = refusals.reduce(|a, b| if b.1.retry > a.1.retry { b } else { a })?;
     Some(Joint::Refuse { by, refusal })
 }
 
@@ -169,7 +165,7 @@ mod tests {
     use crate::rate::{LeakyBucket, TokenBucket};
     use crate::shell::AtomicDue;
     use crate::units::{Moment, Quota};
-    use crate::verdict::Reason;
+    use crate::verdict::{Reason, Retry};
 
     const NOW: Moment = Moment::ORIGIN;
 

@@ -130,8 +130,8 @@ impl Reason {
     }
 }
 
-/// When a refused request may work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// When a refused request may work; the longer way back is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retry {
     /// Waiting this long is enough, unless somebody else takes the place first.
     After(Duration),

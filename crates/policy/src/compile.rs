@@ -137,7 +137,8 @@ fn known_callers(
                 continue;
             };
             let what = format!("override `{}` of caller `{}`", shown(rule), shown(name));
-            let Some(limit) = rules[index].vary(&numbers.value, numbers.key_span, what, path, problems)
+            let Some(limit) =
+                rules[index].settings.vary(&numbers.value, numbers.key_span, what, path, problems)
             else {
                 continue;
             };

@@ -23,21 +23,8 @@ pub(super) struct CompiledRule<'a> {
     pub(super) key_span: Span,
     /// Its limits with their places, its own first.
     pub(super) limits: Vec<Placed>,
-    settings: Settings<'a>,
-}
-
-impl CompiledRule<'_> {
-    /// The rule's limit with other numbers.
-    pub(super) fn vary(
-        &self,
-        numbers: &LimitDoc,
-        span: Span,
-        what: String,
-        path: String,
-        problems: &mut Problems,
-    ) -> Option<Placed> {
-        self.settings.vary(numbers, span, what, path, problems)
-    }
+    /// What its limits have in common.
+    pub(super) settings: Settings<'a>,
 }
 
 pub(super) fn compile<'a>(

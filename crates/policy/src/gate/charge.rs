@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use tidegate_core::{Cost, Refusal, Retry, Verdict};
+use tidegate_core::{Cost, Refusal, Verdict};
 
 use super::plan::{Measure, Plan};
 use super::walk::{Ask, Asks};
@@ -127,9 +127,5 @@ fn met(ask: &Ask<'_>, took: Took) -> Met {
 
 /// The refusal with the longer way back; of equals, the first.
 fn longer(a: (u16, Refusal), b: (u16, Refusal)) -> (u16, Refusal) {
-    let way_back = |refusal: &Refusal| match refusal.retry {
-        Retry::After(wait) => (false, wait),
-        Retry::Never => (true, Duration::ZERO),
-    };
-    if way_back(&b.1) > way_back(&a.1) { b } else { a }
+    if b.1.retry > a.1.retry { b } else { a }
 }

@@ -10,7 +10,7 @@ use super::current::Current;
 use super::keys::{self, Found, Keying, NoPart, Part};
 use super::plan::{Check, Choice, Chosen, Known, MOST_CHECKS, MOST_PARTS, Plan, Ruled};
 use crate::attributes::Attributes;
-use crate::policy::{Matcher, Mode, Policy, Route};
+use crate::policy::{Mode, Policy, Route};
 
 /// One check with everything it needs.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +99,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn new(current: &'a Current, attributes: &'a Attributes<'a>, now: Moment) -> Self {
         let policy = &current.plan.policy;
         let mut routes = (0..).zip(&policy.routes);
-        let route = routes.find(|(_, route)| matches(&route.matcher, attributes));
+        let route = routes.find(|(_, route)| route.matcher.matches(attributes));
         let (criticality, given) = criticality(policy, attributes);
         let (caller, caller_key, known) = match route {
             Some((_, route)) if !route.is_exempt && !route.rules.is_empty() => {
@@ -207,13 +207,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn matches(matcher: &Matcher, attributes: &Attributes<'_>) -> bool {
-    matcher.matches(attributes)
-}
-
 fn criticality(policy: &Policy, attributes: &Attributes<'_>) -> (Criticality, Given) {
     let mut assignments = policy.criticality.iter().enumerate();
-    if let Some((index, (_, assigned))) = assignments.find(|(_, (matcher, _))| matches(matcher, attributes)) {
+    if let Some((index, (_, assigned))) = assignments.find(|(_, (matcher, _))| matcher.matches(attributes)) {
         return (*assigned, Given::Assigned(index));
     }
     attributes.criticality.map_or((policy.default_criticality, Given::Default), |said| (said, Given::Said))

@@ -28,7 +28,7 @@ pub fn write(check: &Check, page: &mut dyn Write, errors: &mut dyn Write) -> Res
         )?;
         return Ok(ended(policy.as_ref()));
     }
-    errors.write_all(problem::render(files.policy(), files.callers(), &problems).as_bytes())?;
+    files.complain(&problems, errors)?;
     let Some(policy) = policy else {
         writeln!(errors, "{}", problem::summary(&problems))?;
         return Ok(Ended::BadPolicy);

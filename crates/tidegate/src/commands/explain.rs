@@ -33,7 +33,7 @@ pub fn write(
     let policy = match tidegate_policy::read(files.policy(), files.callers()) {
         Ok((policy, _)) => policy,
         Err(problems) => {
-            errors.write_all(problem::render(files.policy(), files.callers(), &problems).as_bytes())?;
+            files.complain(&problems, errors)?;
             writeln!(errors, "{}", problem::summary(&problems))?;
             return Ok(Ended::BadPolicy);
         }

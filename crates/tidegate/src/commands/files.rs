@@ -1,9 +1,10 @@
 //! The policy's files: where they are looked for, and their text.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tidegate_policy::text::Source;
+use tidegate_policy::{Problem, Source, problem};
 
 use super::Failure;
 
@@ -34,6 +35,11 @@ impl Files {
         Ok(Self { policy, callers })
     }
 
+    /// Writes what is wrong with them, all of it.
+    pub(super) fn complain(&self, problems: &[Problem], errors: &mut dyn Write) -> io::Result<()> {
+        errors.write_all(problem::render(self.policy(), self.callers(), problems).as_bytes())
+    }
+
     pub(super) fn policy(&self) -> Source<'_> {
         source(&self.policy)
     }
@@ -53,7 +59,7 @@ fn beside(policy: &Path, name: &str) -> Result<(String, Vec<u8>), Failure> {
     Ok((path.display().to_string(), text))
 }
 
-fn unreadable(path: &Path, problem: &std::io::Error) -> Failure {
+fn unreadable(path: &Path, problem: &io::Error) -> Failure {
     Failure::new(format!("{} cannot be read: {problem}", path.display()))
 }
 
