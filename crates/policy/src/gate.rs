@@ -36,6 +36,7 @@ mod stripes;
 mod walk;
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ use tidegate_core::keyed::InFlightTable;
 use tidegate_core::{Invalid, Moment, Reason, Refusal, Retry, WallTime};
 
 use self::admin::Overlay;
-pub use self::admin::{Order, RuleStatistics, Statistics};
+pub use self::admin::{Order, RuleRefusals, RuleStatistics, Statistics};
 use self::books::{Books, Entry};
 use self::charge::Joint;
 pub(crate) use self::current::HeldPlan;
@@ -184,6 +185,8 @@ impl Gate {
         now: Now,
         ambiguous: Ambiguous<'_>,
     ) -> Decision {
+        let counts = &walk.ruled(ambiguous.rule).counts;
+        counts.ambiguous[walk.criticality.index()].fetch_add(1, Ordering::Relaxed);
         let refusal = Refusal { reason: Reason::AmbiguousKey, retry: Retry::Never };
         let cause = Cause::BadKey { header: ambiguous.header.into() };
         self.refuse(walk, plan, now, (ambiguous.rule, refusal), cause, Mets::new())
@@ -199,7 +202,7 @@ impl Gate {
         mets: Mets,
     ) -> Decision {
         let ruled = walk.ruled(rule);
-        ruled.counts.refused.add();
+        ruled.counts.refused[walk.criticality.index()].add();
         let entry = Entry {
             refusal: Some(refusal),
             rule: Some(&ruled.rule.name),

@@ -16,7 +16,9 @@
 mod json;
 mod time;
 
-pub(crate) use json::{cost_json, millis_json, retry_json};
+pub(crate) use json::retry_json;
+pub use json::{cost_json, millis_json};
+pub use time::write as time_text;
 
 use std::time::Duration;
 

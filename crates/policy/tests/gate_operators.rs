@@ -216,6 +216,8 @@ fn the_heaviest_and_most_refused_callers_are_named() {
     let statistics = gate.statistics(at(0));
     assert_eq!((statistics.admitted, statistics.refused), (200, 800));
     assert_eq!(statistics.rules[0].keys, 3);
+    assert_eq!(statistics.rules[0].refused_by_criticality, [0, 0, 800, 0]);
+    assert_eq!(gate.refusals()[0].refused, 800);
 }
 
 #[test]

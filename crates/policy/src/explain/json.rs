@@ -1,8 +1,7 @@
 use serde_json::{Map, Value, json};
 
-use super::text::source_name;
 use super::{Answer, Because, Explanation, RuleExplanation};
-use crate::policy::{Mode, Variation};
+use crate::policy::Variation;
 use crate::record::{cost_json, millis_json, retry_json};
 
 impl Explanation {
@@ -48,11 +47,10 @@ impl RuleExplanation {
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
         put("rule", self.rule.as_str().into());
         put("line", self.line.0.into());
-        put("mode", mode_name(self.mode).into());
+        put("mode", self.mode.as_str().into());
         put("switched", self.is_switched.into());
         put("shadow_value", self.is_shadow_value.into());
-        let key =
-            self.key.iter().map(|part| json!({"source": source_name(&part.source), "value": part.value}));
+        let key = self.key.iter().map(|part| json!({"source": part.source.to_string(), "value": part.value}));
         put("key", key.collect());
         put("limit_of", variation_name(&self.variation).into());
         put("written", self.written.as_str().into());
@@ -82,14 +80,6 @@ impl RuleExplanation {
             }
         }
         Value::Object(fields)
-    }
-}
-
-const fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Shadow => "shadow",
-        Mode::Disabled => "disabled",
     }
 }
 

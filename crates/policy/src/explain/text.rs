@@ -196,25 +196,13 @@ impl Display for Keyed<'_> {
             return f.write_str("everybody");
         }
         if let Some(missing) = self.0.iter().find(|part| part.value.is_none()) {
-            return write!(f, "all requests without {}", source_name(&missing.source));
+            return write!(f, "all requests without {}", missing.source);
         }
         for (index, part) in self.0.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}{}", part.value.as_deref().unwrap_or_default())?;
         }
         Ok(())
-    }
-}
-
-/// A source as it is written in a policy.
-pub(super) fn source_name(source: &KeySource) -> String {
-    match source {
-        KeySource::Caller => "caller".to_owned(),
-        KeySource::ClientIp => "client-ip".to_owned(),
-        KeySource::Header(name) => format!("header:{name}"),
-        KeySource::Path => "path".to_owned(),
-        KeySource::Route => "route".to_owned(),
-        KeySource::Global => "global".to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@
 //! | counters of a rule | | when its name, key, family of algorithms and `max_keys` stay the same |
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use tidegate_core::heavy::{Heavy, Ranking};
@@ -20,6 +21,7 @@ use tidegate_core::{Invalid, Moment, Usage};
 use super::current::{Current, Own, Switch};
 use super::keys::{Keying, Part, written};
 use super::plan::{Builder, Chosen, Counters, Measure, Ruled};
+use super::stripes::Count;
 use super::{Gate, Now};
 use crate::decision::{DecisionId, places};
 use crate::policy::{KeySource, Limit, Mode, Policy};
@@ -72,6 +74,10 @@ pub struct RuleStatistics {
     pub admitted: u64,
     /// Requests that it refused.
     pub refused: u64,
+    /// Those by criticality, in the order of [`Criticality::ALL`](tidegate_core::Criticality::ALL).
+    pub refused_by_criticality: [u64; 4],
+    /// Of those the ones whose key could be read in two ways.
+    pub ambiguous_by_criticality: [u64; 4],
     /// Requests that passed and that it, or its shadow value, would have refused.
     pub shadow_refused: u64,
     /// Keys that have something used or in flight.
@@ -80,6 +86,19 @@ pub struct RuleStatistics {
     pub overflowed: u64,
     /// The bytes its counters occupy.
     pub bytes: usize,
+}
+
+/// What one rule has refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleRefusals {
+    /// Its name.
+    pub rule: String,
+    /// Requests that it refused.
+    pub refused: u64,
+    /// Requests that passed and that it, or its shadow value, would have refused.
+    pub shadow_refused: u64,
+    /// How often a newcomer found the table full and was decided by the shared counter.
+    pub overflowed: u64,
 }
 
 impl Gate {
@@ -239,17 +258,41 @@ impl Gate {
         self.books.callers.fade();
     }
 
+    /// What each rule has refused, without looking into the tables: to be asked every second.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<RuleRefusals> {
+        let plan = Arc::clone(&self.current.read().plan);
+        let refusals = |ruled: &Ruled| {
+            let stores = plan.stores.iter().filter(|kept| kept.name.rule == ruled.rule.name);
+            let overflowed = stores.map(|kept| match &kept.counters {
+                Counters::Rate(store) => store.overflowed(),
+                Counters::Places(table) => table.overflowed(),
+            });
+            RuleRefusals {
+                rule: ruled.rule.name.clone(),
+                refused: ruled.counts.refused.iter().map(Count::sum).sum(),
+                shadow_refused: ruled.counts.shadow_refused.sum(),
+                overflowed: overflowed.sum(),
+            }
+        };
+        plan.rules.iter().map(refusals).collect()
+    }
+
     /// What it has done since it was made. Counting keys walks the tables beside live traffic.
     #[must_use]
     pub fn statistics(&self, now: Now) -> Statistics {
         let current = Current::clone(&self.current.read());
         let refused = self.books.refused.sum();
         let rules = (0..).zip(&current.plan.rules).map(|(index, ruled)| {
+            let refused_by_criticality = ruled.counts.refused.each_ref().map(Count::sum);
+            let ambiguous = ruled.counts.ambiguous.each_ref();
             let mut statistics = RuleStatistics {
                 rule: ruled.rule.name.clone(),
                 mode: current.mode(index, now.moment),
                 admitted: ruled.counts.admitted.sum(),
-                refused: ruled.counts.refused.sum(),
+                refused: refused_by_criticality.iter().sum(),
+                refused_by_criticality,
+                ambiguous_by_criticality: ambiguous.map(|count| count.load(Ordering::Relaxed)),
                 shadow_refused: ruled.counts.shadow_refused.sum(),
                 keys: 0,
                 overflowed: 0,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +29,10 @@ const ONE_IN: u32 = 16;
 #[derive(Debug, Default)]
 pub(crate) struct RuleCounts {
     pub(crate) admitted: Count,
-    pub(crate) refused: Count,
+    /// By criticality.
+    pub(crate) refused: [Count; 4],
+    /// By criticality; of the refused ones, those whose key could be read in two ways.
+    pub(crate) ambiguous: [AtomicU64; 4],
     pub(crate) shadow_refused: Count,
 }
 

@@ -1,3 +1,5 @@
+use std::fmt;
+
 /// What picks a rule's counter: one source, or several that make a composite key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeySpec(pub Vec<KeySource>);
@@ -17,4 +19,18 @@ pub enum KeySource {
     Route,
     /// Nothing: everybody shares one counter.
     Global,
+}
+
+/// As it is written in a policy.
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caller => f.write_str("caller"),
+            Self::ClientIp => f.write_str("client-ip"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Path => f.write_str("path"),
+            Self::Route => f.write_str("route"),
+            Self::Global => f.write_str("global"),
+        }
+    }
 }

@@ -42,6 +42,21 @@ pub enum Mode {
     Disabled,
 }
 
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Enforce, Self::Shadow, Self::Disabled];
+
+    /// As it is written in policies.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Shadow => "shadow",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
 /// What a request costs by one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleCost {

@@ -134,7 +134,8 @@ impl Fields<'_> {
 }
 
 /// Whole costs as whole numbers, others as decimals; above 2⁵¹ millionths, where readers lose digits, as text.
-pub(crate) fn cost_json(cost: Cost) -> Value {
+#[must_use]
+pub fn cost_json(cost: Cost) -> Value {
     match cost.micros() {
         micros if micros % 1_000_000 == 0 => (micros / 1_000_000).into(),
         micros if micros < 1 << 51 => decimal(micros),
@@ -143,7 +144,8 @@ pub(crate) fn cost_json(cost: Cost) -> Value {
 }
 
 /// Milliseconds with decimals: exact to the nanosecond up to 26 days.
-pub(crate) fn millis_json(duration: Duration) -> Value {
+#[must_use]
+pub fn millis_json(duration: Duration) -> Value {
     match u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX) {
         nanos if nanos % 1_000_000 == 0 => (nanos / 1_000_000).into(),
         nanos => decimal(nanos),

@@ -13,7 +13,9 @@ const TO_1970: u64 = 719_468;
 /// Days in 400 years.
 const ERA: u64 = 146_097;
 
-pub(super) fn write(time: WallTime) -> String {
+/// Wall time as people and log tools write it: `2026-11-15T23:18:39.25Z`.
+#[must_use]
+pub fn write(time: WallTime) -> String {
     let (seconds, nanos) = (time.unix_nanos() / NANOS, time.unix_nanos() % NANOS);
     let days = seconds / DAY + TO_1970;
     let (era, day_of_era) = (days / ERA, days % ERA);
