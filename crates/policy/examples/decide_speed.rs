@@ -13,7 +13,7 @@ use tidegate_core::permit::Outcome;
 use tidegate_core::rate::TokenBucket;
 use tidegate_core::{Cost, Criticality, Invalid, Moment, Quota, WallTime};
 use tidegate_policy::policy::{
-    Addresses, KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, Rate, Route, Rule, Shape,
+    KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, Rate, Route, Rule, Server, Shape,
 };
 use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Policy};
 
@@ -82,6 +82,7 @@ fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
             rules: (0..rules.len()).collect(),
             cost: MethodCosts::ONE,
             is_exempt: false,
+            upgrades: Vec::new(),
         }],
         rules,
         caller: KeySpec(vec![KeySource::Header("x-api-key".to_owned())]),
@@ -89,7 +90,10 @@ fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
         criticality: Vec::new(),
         criticality_from: Vec::new(),
         default_criticality: Criticality::Critical,
-        addresses: Addresses::default(),
+        server: Server::default(),
+        listeners: Vec::new(),
+        upstreams: Vec::new(),
+        access_log: None,
     })
 }
 

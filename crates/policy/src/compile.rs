@@ -3,12 +3,16 @@
 //! Each part does what it can and reports what it cannot; a policy is handed out only when nobody reported
 //! an error. So one look shows everything that is wrong.
 
-mod address;
 mod check;
 mod limit;
+mod listener;
 mod matcher;
+mod range;
 mod route;
 mod rule;
+mod server;
+mod telemetry;
+mod upstream;
 
 use std::collections::BTreeMap;
 
@@ -41,8 +45,10 @@ pub(crate) fn compile(
     version(document, problems);
     let (caller, max_keys) = caller(document, callers.is_some(), problems);
     let rules = rule::compile(document, max_keys, positions, problems);
-    let addresses = address::compile(document, problems);
-    let routes = route::compile(document, &rules, &addresses, positions, problems);
+    let server = server::compile(document, problems);
+    let listeners = listener::compile(document, problems);
+    let upstreams = upstream::compile(document, problems);
+    let routes = route::compile(document, &rules, &upstreams, positions, problems);
     let (callers, overrides) = known_callers(callers, &rules, problems);
     check::costs(&rules, &overrides, &routes, problems);
     check::use_of_rules(document, &rules, &routes, problems);
@@ -60,7 +66,10 @@ pub(crate) fn compile(
         criticality_from: from
             .map_or_else(Vec::new, |list| list.value.0.iter().map(|source| source.value.clone()).collect()),
         default_criticality: default.map_or(Criticality::Critical, |field| field.value),
-        addresses,
+        server,
+        listeners,
+        upstreams,
+        access_log: telemetry::access_log(document),
     }
 }
 
@@ -186,6 +195,10 @@ fn check_name(noun: &str, name: &str, span: Span, path: &str, problems: &mut Pro
     let message = format!("`{}` cannot be the name of a {noun}", shown(name));
     let problem = Problem::new(Code::BadName, message).at(span).path(path);
     problems.push(problem.label("use up to 64 letters, digits, `_`, `-` and `.`"));
+}
+
+fn twice(message: String, span: Span, path: String) -> Problem {
+    Problem::new(Code::NameTwice, message).at(span).path(path).label("change one of them")
 }
 
 fn line(positions: &Positions<'_>, span: Span) -> Line {

@@ -1,9 +1,10 @@
 //! A policy with every default filled in, as TOML that can be read again.
 //!
-//! What was written stands as it was written. What was not has its value with the reason as a comment, or,
-//! where nothing stands in for it, a comment that says what that means. Reading the result gives the same
-//! policy.
+//! What was written stands as it was written, and short forms are written out. What was not has its value
+//! with the reason as a comment, or, where nothing stands in for it, a comment that says what that means.
+//! Reading the result gives the same policy.
 
+mod short;
 mod toml;
 
 use std::fmt::Write;
@@ -11,9 +12,10 @@ use std::fmt::Write;
 use crate::document::read::Read;
 use crate::document::spec::{Absent, Key, Section, Shape, Support};
 use crate::document::top::PolicyDoc;
-use crate::policy::{Limit, Policy, Rate, Rule, Shape as Counting};
+use crate::policy::{Limit, Policy, Rate, Rule, Shape as Counting, Upstream, UpstreamProtocol};
 use crate::problem::{Problem, Problems};
 use crate::text::{self, Node, Source, Value};
+use short::written_out;
 use toml::{header, inline};
 pub(crate) use toml::{key, quoted};
 
@@ -27,6 +29,7 @@ pub fn effective(policy: Source<'_>, callers: Option<Source<'_>>) -> Result<Stri
     let (Some(root), Some(top)) = (text::read(policy, &mut problems), PolicyDoc::SHAPE.section()) else {
         return Err(problems.sorted());
     };
+    let root = written_out(root);
     let mut writer = Writer { out: String::new(), root: &root, policy: &compiled };
     let _ =
         writeln!(writer.out, "# {} with every default filled in.", policy.name.replace(['\n', '\r'], " "));
@@ -45,6 +48,7 @@ enum At<'a> {
     Numbers(&'a Limit),
     Route(usize),
     Listener(usize),
+    Upstream(&'a Upstream),
     Other,
 }
 
@@ -168,11 +172,17 @@ impl Writer<'_> {
                 }
             }
             At::Listener(index) if key == "name" => {
-                let offset = usize::from(self.root.get("listen").is_some());
-                let name = self.policy.addresses.listeners.get(index + offset);
-                name.map_or(Fill::Declared, |(name, _)| Fill::Value(quoted(name)))
+                let listener = self.policy.listeners.get(*index);
+                listener.map_or(Fill::Declared, |listener| Fill::Value(quoted(&listener.name)))
             }
-            At::Top | At::Listener(_) | At::Other => Fill::Declared,
+            // It stands among the listeners.
+            At::Top if key == "listen" && !self.policy.listeners.is_empty() => Fill::Leave,
+            At::Upstream(upstream) if key == "protocol" => Fill::Value(quoted(match upstream.protocol {
+                UpstreamProtocol::Http1 => "http/1.1",
+                UpstreamProtocol::H2 => "h2",
+                UpstreamProtocol::Auto => "auto",
+            })),
+            At::Top | At::Listener(_) | At::Upstream(_) | At::Other => Fill::Declared,
         }
     }
 
@@ -222,7 +232,7 @@ impl Writer<'_> {
             if let Some(upstream) = &route.upstream {
                 let _ = writeln!(self.out, "upstream = {}", quoted(upstream));
             }
-            let _ = writeln!(self.out, "cost = 1\nexempt = false");
+            let _ = writeln!(self.out, "cost = 1\nexempt = false\nupgrade = []");
         }
     }
 }
@@ -240,6 +250,10 @@ fn named<'a>(policy: &'a Policy, at: &At<'a>, group: &str, name: &str) -> At<'a>
     match (at, group) {
         (At::Top, "rule") => {
             policy.rules.iter().find(|rule| rule.name == name).map_or(At::Other, |rule| At::Rule(rule))
+        }
+        (At::Top, "upstream") => {
+            let upstream = policy.upstreams.iter().find(|upstream| upstream.name == name);
+            upstream.map_or(At::Other, |upstream| At::Upstream(upstream))
         }
         (At::Rule(rule), "plans") => rule.plans.get(name).map_or(At::Other, At::Numbers),
         (At::Rule(rule), "per_criticality") => {

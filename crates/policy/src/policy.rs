@@ -3,17 +3,27 @@
 //! It is made by compiling a document, never by hand, and never changes. Whatever the operator may want to
 //! see again (a quota as it was written, the line a rule stands on) is kept beside what is computed with.
 
+mod access_log;
 mod key;
 mod limit;
+mod listener;
 mod matcher;
+mod network;
 mod route;
 mod rule;
+mod server;
+mod upstream;
 
+pub use access_log::{AccessLog, LogAlways, LogFormat, LogTarget};
 pub use key::{KeySource, KeySpec};
 pub use limit::{Limit, Rate, Shape};
+pub use listener::{Listener, Protocols, Tls};
 pub use matcher::{HeaderMatch, Matcher, PathPattern};
+pub use network::Network;
 pub use route::{MethodCosts, Route};
 pub use rule::{Mode, Rule, RuleCost, Settle, Variation};
+pub use server::{ClientAddress, LegacyReset, RatelimitFields, Secret, Server};
+pub use upstream::{Endpoint, Upstream, UpstreamProtocol};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,8 +61,14 @@ pub struct Policy {
     pub criticality_from: Vec<CriticalitySource>,
     /// What a request has that nobody assigned anything to.
     pub default_criticality: Criticality,
-    /// Where it listens and where it sends to, for the drivers that do.
-    pub addresses: Addresses,
+    /// The process itself, for the drivers that are one.
+    pub server: Server,
+    /// Where callers connect to, in the order of the file.
+    pub listeners: Vec<Listener>,
+    /// The services behind the gateway, in the order of the file.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// The log of requests, where one is written.
+    pub access_log: Option<AccessLog>,
 }
 
 /// Where a criticality is read from.
@@ -71,17 +87,6 @@ pub struct Caller {
     pub plan: Option<String>,
     /// Limits of its own, by the name of the rule.
     pub overrides: BTreeMap<String, Limit>,
-}
-
-/// Addresses, as they were written and checked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Addresses {
-    /// Where callers connect to, by the listener's name.
-    pub listeners: Vec<(String, std::net::SocketAddr)>,
-    /// The endpoints of each upstream.
-    pub upstreams: BTreeMap<String, Vec<String>>,
-    /// Where the admin API listens.
-    pub admin: Option<std::net::SocketAddr>,
 }
 
 /// Where in the file something stands, counted from one.

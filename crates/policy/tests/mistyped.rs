@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use tidegate_policy::policy::{Endpoint, Listener, Upstream};
 use tidegate_policy::problem::{render, summary};
 use tidegate_policy::{Source, read};
 
@@ -49,8 +51,9 @@ fn mistyped_files_lead_to_the_right_one() {
 fn the_right_file_is_a_policy_with_one_warning() {
     let source = Source::named("tidegate.toml", RIGHT.as_bytes());
     let (policy, warnings) = read(source, None).unwrap();
-    assert_eq!(policy.addresses.listeners, [("default".to_owned(), "0.0.0.0:8080".parse().unwrap())]);
-    assert_eq!(policy.addresses.upstreams["default"], ["http://127.0.0.1:3000"]);
+    assert_eq!(policy.listeners, [Listener::new("default", "0.0.0.0:8080".parse().unwrap())]);
+    let endpoint = Endpoint::new(false, "127.0.0.1", Some(3000));
+    assert_eq!(policy.upstreams, [Arc::new(Upstream::new("default", vec![endpoint]))]);
     assert_eq!(policy.routes[0].name, "default");
     assert_eq!(policy.routes[0].rules, [0]);
     let expected = "\

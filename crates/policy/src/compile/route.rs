@@ -1,14 +1,16 @@
 //! Routes: which requests go where, and which rules they meet.
 
+use std::sync::Arc;
+
 use tidegate_core::Cost;
 
 use super::rule::CompiledRule;
-use super::{check_name, line, matcher, unknown_rule};
+use super::{check_name, line, matcher, twice, unknown_rule};
 use crate::document::read::{Either, Field, Named};
-use crate::document::route::RouteDoc;
+use crate::document::route::{RouteDoc, Upgrade};
 use crate::document::top::PolicyDoc;
 use crate::document::values::method;
-use crate::policy::{Addresses, Line, MOST_RULES_A_ROUTE, Matcher, MethodCosts, Route};
+use crate::policy::{Line, MOST_RULES_A_ROUTE, Matcher, MethodCosts, Route, Upstream};
 use crate::problem::{Code, Problem, Problems, nearest};
 use crate::quantity::shown;
 use crate::text::{Positions, Span};
@@ -16,18 +18,18 @@ use crate::text::{Positions, Span};
 pub(super) fn compile(
     document: &PolicyDoc,
     rules: &[CompiledRule<'_>],
-    addresses: &Addresses,
+    upstreams: &[Arc<Upstream>],
     positions: &Positions<'_>,
     problems: &mut Problems,
 ) -> Vec<Route> {
     let written: &[Field<RouteDoc>] = document.route.as_ref().map_or(&[], |routes| &routes.value);
     if document.route.is_none() || written.is_empty() {
-        return vec![everything(document, rules, addresses, problems)];
+        return vec![everything(document, rules, upstreams, problems)];
     }
     let mut routes: Vec<Route> = Vec::with_capacity(written.len());
     for (index, field) in written.iter().enumerate() {
         let path = format!("route[{index}]");
-        let route = route(index, field, rules, addresses, positions, problems);
+        let route = route(index, field, rules, upstreams, positions, problems);
         let name = field.value.name.as_ref().map_or(field.span, |name| name.span);
         check_name("route", &route.name, name, &path, problems);
         if routes.iter().any(|other| other.name == route.name) {
@@ -52,7 +54,7 @@ pub(super) fn compile(
 fn everything(
     document: &PolicyDoc,
     rules: &[CompiledRule<'_>],
-    addresses: &Addresses,
+    upstreams: &[Arc<Upstream>],
     problems: &mut Problems,
 ) -> Route {
     let all: Vec<usize> = (0..rules.len()).collect();
@@ -60,7 +62,7 @@ fn everything(
         let who = "without routes, every request";
         problems.push(too_many(who, checks(&all, rules), last.key_span, "rule"));
     }
-    let upstream = default_upstream(addresses);
+    let upstream = default_upstream(upstreams);
     if let Some(field) = document.upstream.as_ref().filter(|_| upstream.is_none()) {
         let message =
             "there are several upstreams, none called `default`, and no routes to choose between them";
@@ -75,6 +77,7 @@ fn everything(
         rules: all,
         cost: MethodCosts::ONE,
         is_exempt: false,
+        upgrades: Vec::new(),
     }
 }
 
@@ -82,7 +85,7 @@ fn route(
     index: usize,
     field: &Field<RouteDoc>,
     rules: &[CompiledRule<'_>],
-    addresses: &Addresses,
+    upstreams: &[Arc<Upstream>],
     positions: &Positions<'_>,
     problems: &mut Problems,
 ) -> Route {
@@ -100,12 +103,29 @@ fn route(
     Route {
         line: line(positions, field.span),
         matcher: matcher::compile(matches, &format!("{path}.match"), problems),
-        upstream: upstream(&name, field, addresses, &path, problems),
+        upstream: upstream(&name, field, upstreams, &path, problems),
         rules: rules_of(&name, chosen, rules, &path, problems),
         cost: written.cost.as_ref().map_or(MethodCosts::ONE, |cost| costs(&cost.value, &path, problems)),
         is_exempt,
+        upgrades: upgrades(written, &path, problems),
         name,
     }
+}
+
+fn upgrades(written: &RouteDoc, path: &str, problems: &mut Problems) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for field in written.upgrade.iter().flat_map(|list| &list.value) {
+        let name = match field.value {
+            Upgrade::Websocket => "websocket",
+        };
+        if found.iter().any(|other| other == name) {
+            let message = "`upgrade` names the same twice".to_owned();
+            problems.push(twice(message, field.span, format!("{path}.upgrade")));
+        } else {
+            found.push(name.to_owned());
+        }
+    }
+    found
 }
 
 fn rules_of(
@@ -151,23 +171,23 @@ fn too_many(who: &str, count: usize, span: Span, path: &str) -> Problem {
     problem.at(span).path(path).label("split the route, or merge rules")
 }
 
-fn default_upstream(addresses: &Addresses) -> Option<String> {
-    let only = addresses.upstreams.keys().next().filter(|_| addresses.upstreams.len() == 1);
-    addresses.upstreams.get_key_value("default").map(|(name, _)| name).or(only).cloned()
+fn default_upstream(upstreams: &[Arc<Upstream>]) -> Option<String> {
+    let only = upstreams.first().filter(|_| upstreams.len() == 1);
+    upstreams.iter().find(|upstream| upstream.name == "default").or(only).map(|found| found.name.clone())
 }
 
 fn upstream(
     route: &str,
     field: &Field<RouteDoc>,
-    addresses: &Addresses,
+    upstreams: &[Arc<Upstream>],
     path: &str,
     problems: &mut Problems,
 ) -> Option<String> {
     let path = format!("{path}.upstream");
-    let names = || addresses.upstreams.keys().map(String::as_str);
+    let names = || upstreams.iter().map(|upstream| upstream.name.as_str());
     let Some(written) = &field.value.upstream else {
-        let default = default_upstream(addresses);
-        if default.is_none() && !addresses.upstreams.is_empty() {
+        let default = default_upstream(upstreams);
+        if default.is_none() && !upstreams.is_empty() {
             let message = format!("route `{}` does not say to which upstream", shown(route));
             let problem = Problem::new(Code::UnknownUpstream, message).at(field.span).path(path);
             let name = format!("\"{}\"", names().next().unwrap_or_default());
@@ -176,7 +196,7 @@ fn upstream(
         }
         return default;
     };
-    if !addresses.upstreams.contains_key(&written.value) {
+    if !names().any(|name| name == written.value) {
         let message = format!("there is no upstream `{}`", shown(&written.value));
         let problem = Problem::new(Code::UnknownUpstream, message).at(written.span).path(path);
         let label = match nearest(&written.value, names()) {

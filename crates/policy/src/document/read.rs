@@ -69,7 +69,7 @@ impl Place {
         self.problem(code, format!("{} {message}", self.key), span)
     }
 
-    fn wrong_type(&self, node: &Node, expected: &str) -> Problem {
+    pub(crate) fn wrong_type(&self, node: &Node, expected: &str) -> Problem {
         let what = if self.what.is_empty() { "the policy" } else { &self.what };
         let message = format!("{what} is {}, but must be {expected}", node.value.kind());
         self.problem(Code::WrongType, message, node.span)

@@ -3,8 +3,8 @@
 use tidegate_core::Cost;
 
 use super::read::{Either, Field, Named, OneOrList};
-use super::section;
 use super::values::{Host, Method};
+use super::{choice, section};
 use crate::policy::PathPattern;
 use crate::quantity::{Length, QuotaText};
 
@@ -24,7 +24,7 @@ section! {
         /// Whether they meet no rules and are never shed: for health checks.
         exempt "exempt": bool, Default("false", "what is exempt cannot be limited at all"), "true", Built;
         /// The protocols a connection may turn to.
-        upgrade "upgrade": Vec<Field<String>>, Default("[]", "upgraded connections are not counted as requests"), "[\"websocket\"]", NotYet;
+        upgrade "upgrade": Vec<Field<Upgrade>>, Default("[]", "upgraded connections are not counted as requests"), "[\"websocket\"]", Built;
         /// Accepts now and does later, at the service's pace.
         park "park": ParkDoc, Nothing("requests are served at once"), "{ queue = \"exports\", drain = \"20/s\" }", NotYet;
         /// Keeps responses.
@@ -32,6 +32,11 @@ section! {
         /// What is answered instead when the service cannot.
         degrade "degrade": DegradeDoc, Nothing("refusals are refusals"), "{ when = \"shedding\", status = 200, body = \"[]\" }", NotYet;
     }
+}
+
+choice! {
+    /// A protocol that a connection may turn to.
+    Upgrade { Websocket "websocket" Built; }
 }
 
 section! {

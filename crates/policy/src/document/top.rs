@@ -9,9 +9,9 @@ use super::route::{MatchDoc, RouteDoc};
 use super::rule::RuleDoc;
 use super::server::{ListenerDoc, ServerDoc, StoreDoc};
 use super::upstream::UpstreamDoc;
-use super::values::{CallerSource, Url};
+use super::values::CallerSource;
 use super::{choice, section};
-use crate::policy::CriticalitySource;
+use crate::policy::{CriticalitySource, Endpoint, LogTarget};
 use crate::quantity::Percent;
 
 section! {
@@ -22,7 +22,7 @@ section! {
         /// Where callers connect to: short for one listener called `default`.
         listen "listen": SocketAddr, Nothing("only the `[[listener]]`s listen"), "\"0.0.0.0:8080\"", Built;
         /// The service behind the gateway: a URL, short for `[upstream.default]` with one endpoint, or tables by name.
-        upstream "upstream": Either<Url, Named<UpstreamDoc>>, Nothing("decisions are made, and nothing is sent on"), "\"http://127.0.0.1:3000\"", Built;
+        upstream "upstream": Either<Endpoint, Named<UpstreamDoc>>, Nothing("decisions are made, and nothing is sent on"), "\"http://127.0.0.1:3000\"", Built;
         /// The process itself.
         server "server": ServerDoc, Nothing("every key of it has its default"), "{ admin = \"127.0.0.1:9900\" }", Built;
         /// Addresses on which callers are served.
@@ -46,7 +46,7 @@ section! {
         /// Where forward-auth of nginx, Traefik and Caddy is answered.
         check "check": CheckDoc, Nothing("forward-auth is not served"), "{ bind = \"127.0.0.1:8083\" }", NotYet;
         /// Logs and traces.
-        telemetry "telemetry": TelemetryDoc, Nothing("metrics only"), "{ otlp = \"http://otel-collector:4317\" }", NotYet;
+        telemetry "telemetry": TelemetryDoc, Nothing("metrics only"), "{ access_log = { to = \"stdout\" } }", Built;
     }
 }
 
@@ -133,7 +133,7 @@ section! {
     /// Logs and traces.
     TelemetryDoc "telemetry" {
         /// The log of requests.
-        access_log "access_log": AccessLogDoc, Nothing("none is written"), "{ format = \"json\", to = \"stdout\" }", NotYet;
+        access_log "access_log": AccessLogDoc, Nothing("none is written"), "{ format = \"json\", to = \"stdout\" }", Built;
         /// Where traces are sent to.
         otlp "otlp": String, Nothing("none are sent"), "\"http://otel-collector:4317\"", NotYet;
     }
@@ -143,22 +143,22 @@ section! {
     /// The log of requests.
     AccessLogDoc "access log" {
         /// How a record is written.
-        format "format": LogFormat, Default("\"json\"", "programs read it"), "\"json\"", NotYet;
+        format "format": LogFormatWord, Default("\"json\"", "programs read it"), "\"json\"", Built;
         /// `stdout`, `stderr` or a file.
-        to "to": String, Default("\"stdout\"", "whatever runs the process collects it there"), "\"stdout\"", NotYet;
-        /// The share of admitted requests that is written.
-        sample_accepted "sample_accepted": Percent, Default("\"100%\"", "a log with holes surprises"), "\"1%\"", NotYet;
+        to "to": LogTarget, Default("\"stdout\"", "whatever runs the process collects it there"), "\"stdout\"", Built;
+        /// The share of admitted requests that is written, down to a millionth.
+        sample_accepted "sample_accepted": Percent, Default("\"100%\"", "a log with holes surprises"), "\"1%\"", Built;
         /// What is always written.
-        always "always": Vec<Field<LogAlways>>, Default("[\"refused\", \"shadow\"]", "these are what one looks for"), "[\"refused\", \"shadow\"]", NotYet;
+        always "always": Vec<Field<LogAlwaysWord>>, Default("[\"refused\", \"shadow\"]", "these are what one looks for"), "[\"refused\", \"shadow\"]", Built;
     }
 }
 
 choice! {
     /// How a record is written.
-    LogFormat { Json "json" NotYet; Text "text" NotYet; }
+    LogFormatWord { Json "json" Built; Text "text" NotYet; }
 }
 
 choice! {
     /// What is always written.
-    LogAlways { Refused "refused" NotYet; Shadow "shadow" NotYet; Failed "failed" NotYet; }
+    LogAlwaysWord { Refused "refused" Built; Shadow "shadow" Built; Failed "failed" Built; }
 }

@@ -3,21 +3,28 @@
 use tidegate_core::Cost;
 
 use super::read::{Field, Named};
-use super::values::{Method, Url};
+use super::values::Method;
 use super::{choice, section};
+use crate::policy::Endpoint;
 use crate::quantity::{Length, Percent};
 
 section! {
     /// A service behind the gateway.
     UpstreamDoc "upstream" {
-        /// Its addresses.
-        endpoints "endpoints": Vec<Field<Url>>, Required, "[\"http://orders-1:8080\", \"http://orders-2:8080\"]", Built;
+        /// Its addresses: `http` or `https`, host and, unless it is 80 or 443, port.
+        endpoints "endpoints": Vec<Field<Endpoint>>, Required, "[\"http://orders-1:8080\", \"http://orders-2:8080\"]", Built;
         /// How an endpoint is chosen.
-        balance "balance": String, Default("\"p2c-ewma\"", "the less loaded of two avoids slow endpoints without herding"), "\"p2c-ewma\"", NotYet;
-        /// The protocol spoken with it.
-        protocol "protocol": UpstreamProtocol, Follows("`http/1.1` for `http://`, by negotiation for `https://`"), "\"h2\"", NotYet;
-        /// How long a whole request may take, retries included.
-        timeout "timeout": Length, Nothing("as long as the caller waits"), "\"2s\"", NotYet;
+        balance "balance": Balance, Default("\"p2c-ewma\"", "the less loaded of two avoids slow endpoints without herding"), "\"p2c-ewma\"", Built;
+        /// The protocol spoken with it; `auto` is what TLS negotiates, and `http/1.1` without TLS.
+        protocol "protocol": ProtocolWord, Follows("`http/1.1`, or `auto` if an endpoint is `https://`"), "\"h2\"", Built;
+        /// How long it may take until the head of the answer is there, connecting included; `"0s"` is as long as the caller waits.
+        timeout "timeout": Length, Default("\"60s\"", "nearly all callers have given up by then"), "\"2s\"", Built;
+        /// How long a connection may take to be made.
+        connect_timeout "connect_timeout": Length, Default("\"1s\"", "a lost first packet is sent again only after that time, when another endpoint would have answered"), "\"250ms\"", Built;
+        /// How many connections are held to each endpoint, over all workers: 1 to 65535.
+        max_connections "max_connections": u64, Default("1000", "what most services accept, and far below the ports of one address"), "100", Built;
+        /// How long a connection that nobody uses is kept.
+        idle_timeout "idle_timeout": Length, Default("\"60s\"", "most servers close after 75 seconds, and a request sent just then is lost"), "\"30s\"", Built;
         /// How long one attempt may take: a length of time, or a percentile of what was observed.
         attempt_timeout "attempt_timeout": String, Nothing("as long as the request may"), "\"p99.9\"", NotYet;
         /// Deadlines of callers.
@@ -37,7 +44,12 @@ section! {
 
 choice! {
     /// The protocol spoken with an upstream.
-    UpstreamProtocol { Http1 "http/1.1" NotYet; H2 "h2" NotYet; Auto "auto" NotYet; }
+    ProtocolWord { Http1 "http/1.1" Built; H2 "h2" Built; Auto "auto" Built; }
+}
+
+choice! {
+    /// How an endpoint is chosen.
+    Balance { P2cEwma "p2c-ewma" Built; }
 }
 
 section! {

@@ -1,5 +1,7 @@
 //! Texts that mean something by themselves: checked where they are read, so that a problem points at them.
 
+mod address;
+
 use std::net::SocketAddr;
 
 use tidegate_core::Criticality;
@@ -7,10 +9,11 @@ use tidegate_core::rate::UtcOffset;
 
 use super::read::{Place, Read, not_supported, text};
 use super::spec::{Form, Shape, Support};
-use crate::policy::{CriticalitySource, KeySource, PathPattern, Settle};
+use crate::policy::{CriticalitySource, Endpoint, KeySource, LogTarget, Network, PathPattern, Settle};
 use crate::problem::{Code, Problems, nearest};
 use crate::quantity::{Length, Percent, QuotaText, Size, Unreadable, shown};
 use crate::text::{Node, Value};
+use address::{address, endpoint, is_host, network};
 
 /// Implements reading by a function from the text to the value, or what is wrong with it.
 macro_rules! textual {
@@ -75,10 +78,6 @@ quantities! {
     Percent, "a percentage", r"^\s*[0-9]+(\.[0-9]+)?\s*%\s*$", "20%";
 }
 
-/// The URL of an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url(pub(crate) String);
-
 /// A method, as it comes over the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Method(pub(crate) String);
@@ -96,7 +95,9 @@ const SOURCE: &str = r"^(caller|client-ip|path|route|global|header:[!#$%&'*+.^_`
 textual! {
     String, "a text", None, "text", any;
     SocketAddr, "an address and port", Some(r"^.+:[0-9]+$"), "0.0.0.0:8080", address;
-    Url, "a URL", Some("^https?://[^/]+/?$"), "http://127.0.0.1:3000", url;
+    Endpoint, "a URL", Some("^https?://[^/]+/?$"), "http://127.0.0.1:3000", endpoint;
+    Network, "an IP address or a network", Some("^[0-9A-Fa-f.:]+(/[0-9]+)?$"), "10.0.0.0/8", network;
+    LogTarget, "`stdout`, `stderr` or a file", Some("."), "stdout", log_target;
     PathPattern, "a pattern for paths", Some("^/"), "/v1/**", path;
     KeySource, "a source of keys", Some(SOURCE), "header:x-api-key", key_source;
     CallerSource, "a source of callers", Some("^(client-ip|header:.+)$"), "header:x-api-key", caller_source;
@@ -139,64 +140,13 @@ fn any(written: &str) -> Result<String, Unreadable> {
     Ok(written.to_owned())
 }
 
-fn address(written: &str) -> Result<SocketAddr, Unreadable> {
-    if let Ok(address) = written.parse() {
-        return Ok(address);
+fn log_target(written: &str) -> Result<LogTarget, Unreadable> {
+    match written {
+        "stdout" => Ok(LogTarget::Stdout),
+        "stderr" => Ok(LogTarget::Stderr),
+        "" => refused(Code::BadName, written, "names no file", "write \"stdout\", \"stderr\" or a file"),
+        file => Ok(LogTarget::File(file.to_owned())),
     }
-    let (host, port) = written.rsplit_once(':').unwrap_or(("", written));
-    let help = match (host, port.parse::<u16>()) {
-        ("" | "*", Ok(port)) => {
-            format!(
-                "write \"0.0.0.0:{port}\" for all addresses, or \"127.0.0.1:{port}\" for this machine only"
-            )
-        }
-        ("localhost", Ok(port)) => format!("write \"127.0.0.1:{port}\""),
-        (_, Ok(port)) => format!("write an IP address and a port: \"0.0.0.0:{port}\""),
-        (_, Err(_)) => "write an IP address and a port: \"0.0.0.0:8080\"".to_owned(),
-    };
-    refused(Code::BadAddress, written, "is not an IP address and a port", help)
-}
-
-fn url(written: &str) -> Result<Url, Unreadable> {
-    let example = "write scheme, host and port: \"http://127.0.0.1:3000\"";
-    let Some((scheme, rest)) = written.split_once("://") else {
-        let is_authority = written.contains(['.', ':']) && !written.contains([' ', '/']);
-        let help = if is_authority { format!("write \"http://{written}\"") } else { example.to_owned() };
-        return refused(Code::BadUrl, written, "has no scheme", help);
-    };
-    if !matches!(scheme, "http" | "https") {
-        return refused(Code::BadUrl, written, "is neither http nor https", example);
-    }
-    let authority = rest.strip_suffix('/').unwrap_or(rest);
-    if let Some((authority, _)) = authority.split_once(['/', '?', '#']) {
-        let help = format!("requests keep their own path: write \"{scheme}://{authority}\"");
-        return refused(Code::BadUrl, written, "has a path", help);
-    }
-    if is_authority(authority) {
-        Ok(Url(format!("{scheme}://{authority}")))
-    } else {
-        refused(Code::BadUrl, written, "has no host, or one that cannot be", example)
-    }
-}
-
-/// `host`, `host:port`, `[::1]:port`.
-fn is_authority(text: &str) -> bool {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
-    };
-    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    let is_v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_host = match is_v6 {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => is_host(host),
-    };
-    is_port && is_host
-}
-
-fn is_host(host: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    !host.is_empty() && host.len() <= 253 && host.bytes().all(allowed)
 }
 
 fn path(written: &str) -> Result<PathPattern, Unreadable> {

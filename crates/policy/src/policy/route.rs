@@ -19,6 +19,8 @@ pub struct Route {
     pub cost: MethodCosts,
     /// Whether its requests meet no rules and are never shed.
     pub is_exempt: bool,
+    /// The protocols a connection may turn to, in lower case.
+    pub upgrades: Vec<String>,
 }
 
 /// What requests cost, by method.

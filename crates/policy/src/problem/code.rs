@@ -94,8 +94,8 @@ codes! {
         "A share is written as a percentage from 0 to 100: `\"20%\"`.",
         "Write it in that form, in quotes.";
     BadNumber = 115 Error "a number out of range",
-        "The number is negative, too large, or has a fraction where only whole numbers make sense.",
-        "Write a number in the range that the message names.";
+        "The number, size or length of time is negative, too small, too large, or has a fraction where only whole numbers make sense.",
+        "Write one in the range that the message names.";
     BadAddress = 116 Error "not an address to listen on",
         "An address is an IP address and a port: `\"0.0.0.0:8080\"`, `\"[::]:8080\"`.",
         "Write both. `0.0.0.0` listens on all addresses, `127.0.0.1` on this machine only.";
@@ -111,6 +111,9 @@ codes! {
     BadField = 120 Error "not the name of a header field, a method or a host",
         "These names are compared with what comes over the wire, and no request could ever have this one.",
         "Correct the name.";
+    BadNetwork = 121 Error "not an IP address or a network",
+        "Trusted proxies are IP addresses and networks: an address, a slash, and how many of its bits count; the bits beyond are zero.",
+        "Write `\"192.0.2.7\"`, `\"10.0.0.0/8\"` or `\"2001:db8::/32\"`.";
     BadTimezone = 122 Error "not a time zone",
         "Calendar windows begin at midnight of UTC or of a fixed offset from it.",
         "Write `\"UTC\"` or an offset such as `\"+02:00\"`.";
@@ -135,6 +138,9 @@ codes! {
     UnknownPlan = 205 Warning "no rule knows this plan",
         "A caller is on a plan for which no rule has a limit of its own, so the plan changes nothing.",
         "Correct the name, or add the plan to a rule.";
+    EndpointTwice = 206 Error "an endpoint is given twice",
+        "One upstream has the same endpoint more than once, so its share of requests and its limits would be counted as those of two.",
+        "Remove one of them.";
     UnusedRule = 210 Warning "no route uses this rule",
         "The rule never limits anything, because no route lists it.",
         "Add it to the `rules` of a route, or remove it.";
@@ -154,8 +160,8 @@ codes! {
         "A request can meet at most 16 rules, shadow values counted, so that deciding about it needs no memory of its own.",
         "Split the route, or merge rules.";
     TooMany = 305 Error "more than can be kept apart",
-        "A rule has numbers for at most 7 plans and a key of at most 8 sources, and all callers together at most 16384 limits of their own, so that memory and the time of a decision are bounded.",
-        "Merge plans, or use a shorter key.";
+        "A rule has numbers for at most 7 plans and a key of at most 8 sources, all callers together at most 16384 limits of their own, an upstream at most 1024 endpoints, and there are at most 1024 networks of trusted proxies, so that memory and the time of a decision are bounded.",
+        "Merge plans, endpoints or networks, or use a shorter key.";
     OutOfReach = 306 Error "a limit that cannot be kept",
         "The numbers are beyond what can be counted: most often a burst that takes longer than 400 days to fill.",
         "Use smaller numbers, as the message says.";
@@ -167,7 +173,10 @@ codes! {
         "Remove `exempt` or `rules`.";
     OpenAdmin = 309 Error "an admin API that anybody could use",
         "The admin API can change limits and drain the process. On an address that others can reach it needs a token.",
-        "Let it listen on loopback: `admin = \"127.0.0.1:9900\"`.";
+        "Let it listen on loopback, `admin = \"127.0.0.1:9900\"`, or give it a token: `admin_token = { env = \"TIDEGATE_TOKEN\" }`.";
+    TimeoutTooShort = 310 Warning "a time-out that its parts outlast",
+        "Within the time-out of the whole, something has to happen that may take longer by itself.",
+        "Raise the time-out, or shorten that of the part.";
     NeverReached = 311 Warning "a route that is never reached",
         "Routes are tried in order, and an earlier one takes every request that this one would.",
         "Move the narrower route before the wider one, or remove it.";
@@ -177,6 +186,18 @@ codes! {
     PlansWithoutCallers = 313 Warning "plans that nobody is on",
         "Which caller is on which plan stands in the table of callers, and the policy names none.",
         "Add `table` to `[caller]`, or remove the plans.";
+    ProxyProtocolFromNobody = 314 Error "a PROXY protocol that nobody speaks",
+        "It is required from trusted proxies and never looked for in what others send, so without any it could not be read at all.",
+        "Add the networks of your proxies to `trusted_proxies`, or remove `client_address`.";
+    TwoPlaces = 315 Error "a secret in two places",
+        "It stands in an environment variable or in a file; with both it is not clear which one counts.",
+        "Keep one of `env` and `file`.";
+    TrustsEverybody = 316 Warning "everybody is a trusted proxy",
+        "Whoever connects can name any address as the caller's and any criticality as its own, and so evade every limit.",
+        "List the networks of your proxies, unless nobody else can connect.";
+    NobodyTrusted = 317 Warning "a field that is believed from nobody",
+        "For whom a request is sent is read only from what trusted proxies send, and there are none.",
+        "Add the networks of your proxies to `trusted_proxies`, or remove `client_address`.";
 }
 
 impl fmt::Display for Code {

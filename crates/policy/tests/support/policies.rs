@@ -17,8 +17,8 @@ use tidegate_core::rate::{
 };
 use tidegate_core::{Cost, Criticality, Moment, Quota, WallTime};
 use tidegate_policy::policy::{
-    Addresses, KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, PathPattern, Rate, Route, Rule,
-    RuleCost, Settle, Shape,
+    KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, PathPattern, Rate, Route, Rule, RuleCost,
+    Server, Settle, Shape,
 };
 use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Policy};
 
@@ -119,6 +119,7 @@ pub(crate) fn route(name: &str, path: &str, rules: &[usize]) -> Route {
         rules: rules.to_vec(),
         cost: MethodCosts::ONE,
         is_exempt: false,
+        upgrades: Vec::new(),
     }
 }
 
@@ -133,7 +134,10 @@ pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
         criticality: Vec::new(),
         criticality_from: Vec::new(),
         default_criticality: Criticality::Critical,
-        addresses: Addresses::default(),
+        server: Server::default(),
+        listeners: Vec::new(),
+        upstreams: Vec::new(),
+        access_log: None,
     }
 }
 

@@ -48,7 +48,7 @@ fn ended(policy: Option<&Policy>) -> Ended {
 
 /// `2 rules, 1 route, 1 upstream.`
 fn counted(policy: &Policy) -> String {
-    let upstreams = policy.addresses.upstreams.len();
+    let upstreams = policy.upstreams.len();
     let parts = [(policy.rules.len(), "rule"), (policy.routes.len(), "route"), (upstreams, "upstream")];
     let parts = parts.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
     format!("{}.", parts.join(", "))

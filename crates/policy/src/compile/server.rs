@@ -1,0 +1,123 @@
+//! The process itself: its admin API, its end, and whom it believes.
+
+use super::range::count;
+use crate::document::read::Field;
+use crate::document::server::{ClientAddressWord, FieldsWord, LegacyWord, SecretDoc, ServerDoc};
+use crate::document::top::PolicyDoc;
+use crate::policy::{ClientAddress, LegacyReset, Network, RatelimitFields, Secret, Server};
+use crate::problem::{Code, Problem, Problems};
+
+/// The most networks of trusted proxies: each connection is compared with all of them.
+const MOST_NETWORKS: usize = 1_024;
+
+pub(super) fn compile(document: &PolicyDoc, problems: &mut Problems) -> Server {
+    let default = Server::default();
+    let Some(written) = document.server.as_ref().map(|field| &field.value) else { return default };
+    open_admin(written, problems);
+    let trusted_proxies = trusted(written, problems);
+    let prefix = count(written.ipv6_prefix.as_ref(), 1..=128, "server.ipv6_prefix", problems);
+    Server {
+        admin: written.admin.as_ref().map(|field| field.value),
+        admin_token: written.admin_token.as_ref().and_then(|field| secret(field, problems)),
+        workers: count(written.workers.as_ref(), 1..=1_024, "server.workers", problems),
+        drain: written.drain.as_ref().map_or(default.drain, |field| field.value.duration),
+        drain_delay: written.drain_delay.as_ref().map_or(default.drain_delay, |field| field.value.duration),
+        client_address: client_address(written, &trusted_proxies, problems),
+        trusted_proxies,
+        ipv6_prefix: prefix.and_then(|prefix| u8::try_from(prefix).ok()).unwrap_or(default.ipv6_prefix),
+        ratelimit_fields: match written.ratelimit_fields.as_ref().map(|field| field.value) {
+            None | Some(FieldsWord::Always) => RatelimitFields::Always,
+            Some(FieldsWord::Refused) => RatelimitFields::Refused,
+            Some(FieldsWord::Never) => RatelimitFields::Never,
+        },
+        legacy_ratelimit_fields: written.legacy_ratelimit_fields.as_ref().map(|field| match field.value.0 {
+            LegacyWord::Seconds => LegacyReset::Seconds,
+            LegacyWord::Epoch => LegacyReset::UnixTime,
+        }),
+        debug_headers: written.debug_headers.as_ref().is_some_and(|field| field.value),
+    }
+}
+
+/// Where others can reach it, the admin API must ask for a token.
+fn open_admin(written: &ServerDoc, problems: &mut Problems) {
+    let Some(field) = written.admin.as_ref().filter(|field| !field.value.ip().is_loopback()) else { return };
+    if written.admin_token.is_some() || problems.mentions("server.admin_token") {
+        return;
+    }
+    let message = format!("admin {} can be reached by others and asks for no token", field.value);
+    let problem = Problem::new(Code::OpenAdmin, message).at(field.span).path("server.admin");
+    let token = problems.entry("admin_token", "{ env = \"TIDEGATE_TOKEN\" }");
+    problems.push(problem.label(format!("add {token}, or write \"127.0.0.1:{}\"", field.value.port())));
+}
+
+fn secret(field: &Field<SecretDoc>, problems: &mut Problems) -> Option<Secret> {
+    let path = "server.admin_token";
+    for (key, written) in [("env", &field.value.env), ("file", &field.value.file)] {
+        if let Some(empty) = written.as_ref().filter(|written| written.value.is_empty()) {
+            let problem = Problem::new(Code::BadName, format!("`{key}` of `admin_token` is empty"));
+            problems
+                .push(problem.at(empty.span).path(format!("{path}.{key}")).label("say where the token is"));
+        }
+    }
+    match (&field.value.env, &field.value.file) {
+        (Some(env), None) => Some(Secret::Env(env.value.clone())),
+        (None, Some(file)) => Some(Secret::File(file.value.clone())),
+        (Some(_), Some(file)) => {
+            let message = "`admin_token` has both `env` and `file`";
+            let problem = Problem::new(Code::TwoPlaces, message).at(file.key_span);
+            problems.push(problem.path(path).label("remove one of them"));
+            None
+        }
+        (None, None) => {
+            if !problems.mentions(path) {
+                let problem = Problem::new(Code::MissingKey, "`admin_token` does not say where the token is");
+                let entry = problems.entry("env", "\"TIDEGATE_TOKEN\"");
+                problems.push(problem.at(field.key_span).path(path).label(format!("add {entry} to it")));
+            }
+            None
+        }
+    }
+}
+
+fn trusted(written: &ServerDoc, problems: &mut Problems) -> Vec<Network> {
+    let path = "server.trusted_proxies";
+    let Some(list) = &written.trusted_proxies else { return Vec::new() };
+    if list.value.len() > MOST_NETWORKS {
+        let message =
+            format!("`trusted_proxies` has {} networks, more than {MOST_NETWORKS}", list.value.len());
+        let problem = Problem::new(Code::TooMany, message).at(list.key_span).path(path);
+        problems.push(problem.label("write larger networks"));
+    }
+    for network in list.value.iter().filter(|network| network.value.is_everybody()) {
+        let message =
+            format!("trusted_proxies {} believes anybody who says it sends for others", network.value);
+        let problem = Problem::new(Code::TrustsEverybody, message).at(network.span).path(path);
+        problems.push(problem.label("write the networks of your proxies"));
+    }
+    list.value.iter().map(|network| network.value).collect()
+}
+
+fn client_address(written: &ServerDoc, trusted: &[Network], problems: &mut Problems) -> ClientAddress {
+    let path = "server.client_address";
+    let Some(field) = &written.client_address else { return ClientAddress::default() };
+    let is_unheard = trusted.is_empty() && !problems.mentions("server.trusted_proxies");
+    let code = match field.value {
+        ClientAddressWord::XForwardedFor => return ClientAddress::XForwardedFor,
+        ClientAddressWord::Forwarded => Code::NobodyTrusted,
+        ClientAddressWord::ProxyProtocol => Code::ProxyProtocolFromNobody,
+    };
+    if is_unheard {
+        let message = match code {
+            Code::NobodyTrusted => "nobody is trusted to send `forwarded`, so it is never read",
+            _ => "nobody is trusted to speak the PROXY protocol",
+        };
+        let problem = Problem::new(code, message).at(field.span).path(path);
+        let entry = problems.entry("trusted_proxies", "[\"10.0.0.0/8\"]");
+        problems.push(problem.label(format!("add {entry}, with the networks of your proxies")));
+    }
+    match field.value {
+        ClientAddressWord::XForwardedFor => ClientAddress::XForwardedFor,
+        ClientAddressWord::Forwarded => ClientAddress::Forwarded,
+        ClientAddressWord::ProxyProtocol => ClientAddress::ProxyProtocol,
+    }
+}

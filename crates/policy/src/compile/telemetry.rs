@@ -1,0 +1,29 @@
+//! What is written about requests.
+
+use crate::document::top::{AccessLogDoc, LogAlwaysWord, PolicyDoc};
+use crate::policy::{AccessLog, LogAlways, LogFormat, LogTarget};
+
+pub(super) fn access_log(document: &PolicyDoc) -> Option<AccessLog> {
+    let telemetry = document.telemetry.as_ref()?;
+    telemetry.value.access_log.as_ref().map(|field| compile(&field.value))
+}
+
+fn compile(written: &AccessLogDoc) -> AccessLog {
+    let always = written.always.as_ref().map(|list| &list.value);
+    let is_always = |word: LogAlwaysWord, default: bool| {
+        always.map_or(default, |list| list.iter().any(|field| field.value == word))
+    };
+    AccessLog {
+        to: written.to.as_ref().map_or(LogTarget::Stdout, |field| field.value.clone()),
+        format: LogFormat::Json,
+        // A hundredth is a million millionths, and the least share that was asked for is not none.
+        sample_accepted: written.sample_accepted.as_ref().map_or(1_000_000, |field| {
+            u32::try_from(field.value.hundredths.micros().div_ceil(100)).unwrap_or(1_000_000)
+        }),
+        always: LogAlways {
+            refused: is_always(LogAlwaysWord::Refused, true),
+            shadow: is_always(LogAlwaysWord::Shadow, true),
+            failed: is_always(LogAlwaysWord::Failed, false),
+        },
+    }
+}
