@@ -112,7 +112,7 @@ pub(crate) enum Counted<'a> {
 impl Plan {
     /// Who sent a request, as far as it may be shown.
     pub(crate) fn caller_shown(&self, attributes: &Attributes<'_>) -> Option<String> {
-        keys::caller(&self.policy.caller, attributes).ok().map(|part| part.to_string())
+        keys::caller(&self.policy, attributes).ok().map(|part| part.to_string())
     }
 
     #[inline]

@@ -142,6 +142,14 @@ impl Problems {
         }
     }
 
+    /// How a table of one key and its value is written in this file.
+    pub(crate) fn inner_entry(&self, key: &str, inner: &str, value: &str) -> String {
+        match self.format {
+            Format::Toml => format!("`{key} = {{ {inner} = {value} }}`"),
+            Format::Yaml => format!("`{key}: {{ {inner}: {value} }}`"),
+        }
+    }
+
     /// What a whole file consists of.
     pub(crate) fn whole(&self) -> &'static str {
         match self.format {

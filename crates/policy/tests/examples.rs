@@ -1,14 +1,17 @@
 //! Examples of the language: everything in them is known, and what is supported compiles to what it says.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{Cost, Criticality, Moment, WallTime};
 use tidegate_policy::policy::{
-    CriticalitySource, KeySource, Limit, MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE,
-    MOST_SOURCES_A_KEY, Mode, PathPattern, Policy, Rate, Settle, Shape,
+    AccessLog, ClientAddress, CriticalitySource, Endpoint, KeySource, LegacyReset, Limit, Listener,
+    LogAlways, LogFormat, LogTarget, MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE,
+    MOST_SOURCES_A_KEY, Mode, Network, PathPattern, Policy, Protocols, Rate, RatelimitFields, Secret, Server,
+    Settle, Shape, Tls, Upstream, UpstreamProtocol,
 };
-use tidegate_policy::{Code, Gate, Now, Source, callers_file, read};
+use tidegate_policy::{Attributes, Code, Decision, Gate, Now, Source, callers_file, read};
 
 const SUPPORTED: &str = include_str!("examples/supported.toml");
 const CALLERS: &str = include_str!("examples/callers.toml");
@@ -147,8 +150,113 @@ fn routes_callers_and_criticality_compile_to_what_they_say() {
     assert_eq!(policy.rules[9].mode, Mode::Shadow);
     let settle = policy.rules[2].cost.as_ref().and_then(|cost| cost.settle.clone());
     assert_eq!(settle, Some(Settle::ResponseHeader("x-cpu-seconds".to_owned())));
-    assert_eq!(policy.listeners[1].name, "listener_2");
-    assert_eq!(policy.rules[0].line.0, 31);
+    assert_eq!(charges.upgrades, ["websocket"]);
+    assert_eq!(policy.rules[0].line.0, 50);
+}
+
+#[test]
+fn the_gateway_compiles_to_what_it_says() {
+    let (policy, seconds) = (supported(), Duration::from_secs);
+    let network = |address: &str, prefix| Network::of(address.parse().unwrap(), prefix);
+    let server = Server {
+        admin: "0.0.0.0:9900".parse().ok(),
+        admin_token: Some(Secret::File("/run/secrets/token".to_owned())),
+        workers: Some(4),
+        drain: seconds(20),
+        drain_delay: seconds(5),
+        trusted_proxies: vec![network("10.0.0.0", 8), network("2001:db8::", 32), network("192.0.2.7", 32)],
+        client_address: ClientAddress::ProxyProtocol,
+        ipv6_prefix: 56,
+        ratelimit_fields: RatelimitFields::Refused,
+        legacy_ratelimit_fields: Some(LegacyReset::UnixTime),
+        debug_headers: true,
+    };
+    assert_eq!(policy.server, server);
+    let public = Listener {
+        name: "public".to_owned(),
+        bind: "0.0.0.0:8443".parse().unwrap(),
+        protocols: Protocols { http1: false, h2: true },
+        tls: Some(Tls { cert: "tls.crt".to_owned(), key: "tls.key".to_owned() }),
+        max_connections: 5_000,
+        max_connections_per_address: 50,
+        max_header_bytes: 16 * 1024,
+        max_headers: 64,
+        head_timeout: seconds(5),
+        body_idle_timeout: seconds(30),
+        idle_timeout: seconds(120),
+    };
+    assert_eq!(policy.listeners, [public, Listener::new("listener_2", "[::1]:8080".parse().unwrap())]);
+    let orders = Upstream {
+        name: "orders".to_owned(),
+        endpoints: vec![
+            Endpoint::new(false, "orders-1", Some(8080)),
+            Endpoint::new(false, "2001:db8::1", None),
+        ],
+        protocol: UpstreamProtocol::H2,
+        timeout: Some(seconds(2)),
+        connect_timeout: Duration::from_millis(250),
+        max_connections: 100,
+        idle_timeout: seconds(30),
+    };
+    let reports = Upstream::new("reports", vec![Endpoint::new(true, "reports.example.com", None)]);
+    assert_eq!(reports.protocol, UpstreamProtocol::Auto, "what TLS negotiates");
+    let reports = Upstream { timeout: None, ..reports };
+    assert_eq!(policy.upstreams, [Arc::new(orders), Arc::new(reports)]);
+    let log = AccessLog {
+        to: LogTarget::File("/var/log/tidegate.json".to_owned()),
+        format: LogFormat::Json,
+        sample_accepted: 5_000,
+        always: LogAlways { refused: true, shadow: false, failed: true },
+    };
+    assert_eq!(policy.access_log, Some(log));
+}
+
+#[test]
+fn what_is_not_written_has_its_default() {
+    let (policy, warnings) =
+        read(Source::named("tidegate.toml", b"[telemetry]\naccess_log = {}"), None).unwrap();
+    assert_eq!(warnings, []);
+    assert_eq!((policy.server, policy.listeners.len(), policy.upstreams.len()), (Server::default(), 0, 0));
+    let log = AccessLog {
+        to: LogTarget::Stdout,
+        format: LogFormat::Json,
+        sample_accepted: 1_000_000,
+        always: LogAlways { refused: true, shadow: true, failed: false },
+    };
+    assert_eq!(policy.access_log, Some(log));
+}
+
+/// The least share that is asked for is not none, and none is none.
+#[test]
+fn shares_of_the_log_are_millionths() {
+    for (share, millionths) in
+        [("0%", 0), ("0.000001%", 1), ("1%", 10_000), ("33.3333%", 333_333), ("100%", 1_000_000)]
+    {
+        let text = format!("telemetry = {{ access_log = {{ sample_accepted = \"{share}\" }} }}");
+        let (policy, _) = read(Source::named("tidegate.toml", text.as_bytes()), None).unwrap();
+        assert_eq!(policy.access_log.map(|log| log.sample_accepted), Some(millionths), "{share}");
+    }
+}
+
+#[test]
+fn addresses_of_one_ipv6_network_share_a_counter() {
+    let now = Now { moment: Moment::from_nanos(0), wall: WallTime::from_unix_nanos(0) };
+    let is_shared = |prefix: u8| {
+        let text =
+            format!("[server]\nipv6_prefix = {prefix}\n[rule.one]\nkey = \"client-ip\"\nquota = \"1/day\"");
+        let (policy, _) = read(Source::named("tidegate.toml", text.as_bytes()), None).unwrap();
+        let gate = Gate::new(policy, 1, now).unwrap();
+        let ask = |client: &str| {
+            let client = client.parse().ok();
+            let attributes =
+                Attributes { method: "GET", path: "/", host: "", headers: &(), client, criticality: None };
+            matches!(gate.decide(now, &attributes), Decision::Admit(_))
+        };
+        assert!(ask("2001:db8:0:7::1"));
+        !ask("2001:db8:0:8::1")
+    };
+    assert!(!is_shared(64), "a network each");
+    assert!(is_shared(56), "0007 and 0008 begin with the same eight bits");
 }
 
 /// What compiles fits the gate: the bounds of both are the same.

@@ -89,7 +89,8 @@ fn protocols(written: &ListenerDoc, path: &str, problems: &mut Problems) -> Opti
     }
     for (index, field) in list.value.iter().enumerate() {
         if list.value[..index].iter().any(|earlier| earlier.value == field.value) {
-            problems.push(twice("`protocols` names the same twice".to_owned(), field.span, path.to_owned()));
+            let message = "`protocols` names the same twice".to_owned();
+            problems.push(twice(message, field.span, path.to_owned()).label("remove one of them"));
         }
     }
     let speaks = |protocol| list.value.iter().any(|field| field.value == protocol);

@@ -47,7 +47,7 @@ pub(super) fn patience(
 ) -> Option<Duration> {
     let field = written?;
     if field.value.duration.is_zero() {
-        problems.push(outside(&field.value.written, "longer than none at all", field.span, path));
+        problems.push(outside(&field.value.written, "longer than 0s", field.span, path));
     }
     Some(field.value.duration)
 }

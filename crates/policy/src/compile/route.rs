@@ -120,7 +120,8 @@ fn upgrades(written: &RouteDoc, path: &str, problems: &mut Problems) -> Vec<Stri
         };
         if found.iter().any(|other| other == name) {
             let message = "`upgrade` names the same twice".to_owned();
-            problems.push(twice(message, field.span, format!("{path}.upgrade")));
+            let problem = twice(message, field.span, format!("{path}.upgrade"));
+            problems.push(problem.label("remove one of them"));
         } else {
             found.push(name.to_owned());
         }

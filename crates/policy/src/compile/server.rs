@@ -40,13 +40,16 @@ pub(super) fn compile(document: &PolicyDoc, problems: &mut Problems) -> Server {
 
 /// Where others can reach it, the admin API must ask for a token.
 fn open_admin(written: &ServerDoc, problems: &mut Problems) {
-    let Some(field) = written.admin.as_ref().filter(|field| !field.value.ip().is_loopback()) else { return };
+    let Some(field) = written.admin.as_ref().filter(|field| !field.value.ip().to_canonical().is_loopback())
+    else {
+        return;
+    };
     if written.admin_token.is_some() || problems.mentions("server.admin_token") {
         return;
     }
     let message = format!("admin {} can be reached by others and asks for no token", field.value);
     let problem = Problem::new(Code::OpenAdmin, message).at(field.span).path("server.admin");
-    let token = problems.entry("admin_token", "{ env = \"TIDEGATE_TOKEN\" }");
+    let token = problems.inner_entry("admin_token", "env", "\"TIDEGATE_TOKEN\"");
     problems.push(problem.label(format!("add {token}, or write \"127.0.0.1:{}\"", field.value.port())));
 }
 
@@ -71,8 +74,8 @@ fn secret(field: &Field<SecretDoc>, problems: &mut Problems) -> Option<Secret> {
         (None, None) => {
             if !problems.mentions(path) {
                 let problem = Problem::new(Code::MissingKey, "`admin_token` does not say where the token is");
-                let entry = problems.entry("env", "\"TIDEGATE_TOKEN\"");
-                problems.push(problem.at(field.key_span).path(path).label(format!("add {entry} to it")));
+                let entry = problems.inner_entry("admin_token", "env", "\"TIDEGATE_TOKEN\"");
+                problems.push(problem.at(field.key_span).path(path).label(format!("write {entry}")));
             }
             None
         }

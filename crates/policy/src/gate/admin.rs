@@ -371,7 +371,7 @@ impl Gate {
             Keying::Global => (keys.everybody, None),
             _ if key == "-" => (keys.missing, None),
             Keying::Caller | Keying::Parts(_) => {
-                let parts = parts_of(ruled, key)?;
+                let parts = parts_of(ruled, &current.plan.policy, key)?;
                 let is_caller = |source: &KeySource| {
                     *source == KeySource::Caller || current.plan.policy.caller.0.contains(source)
                 };
@@ -412,20 +412,20 @@ fn own_limits(
         let Some((rule, written_rule)) = found else { continue };
         let chosen = builder.own(written_rule, &order.caller, &order.limit)?;
         let own = Own { rule, chosen, until: order.until };
-        owns.entry(keys.of(&written(&order.caller))).or_default().push(own);
+        owns.entry(keys.of(&written(&order.caller, policy))).or_default().push(own);
     }
     Ok(owns)
 }
 
 /// The parts of a key as an operator writes them.
-fn parts_of<'a>(ruled: &Ruled, key: &'a str) -> Option<Vec<Part<'a>>> {
+fn parts_of<'a>(ruled: &Ruled, policy: &Policy, key: &'a str) -> Option<Vec<Part<'a>>> {
     let sources = &ruled.rule.key.0;
     let texts: Vec<&str> = key.splitn(sources.len().max(1), '|').collect();
     if texts.len() != sources.len() {
         return None;
     }
     let part = |(source, text): (&KeySource, &'a str)| match source {
-        KeySource::Caller | KeySource::ClientIp => written(text),
+        KeySource::Caller | KeySource::ClientIp => written(text, policy),
         KeySource::Header(_) | KeySource::Path | KeySource::Route => Part::Text(text.as_bytes()),
         KeySource::Global => Part::Everybody,
     };

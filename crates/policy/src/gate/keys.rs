@@ -18,15 +18,15 @@ use std::net::IpAddr;
 use tidegate_core::keyed::{Hashing, Key};
 
 use crate::attributes::Attributes;
-use crate::policy::{KeySource, KeySpec};
+use crate::policy::{KeySource, KeySpec, Network, Policy};
 
 /// What one source says about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
     /// A header field, a path, a name.
     Text(&'a [u8]),
-    /// An address; of IPv6, its network of 64 bits.
-    Address(IpAddr),
+    /// An address; of IPv6, the network of as many bits as the policy says.
+    Address(Network),
     /// The same for everybody.
     Everybody,
 }
@@ -38,14 +38,16 @@ impl Hash for Part<'_> {
                 state.write_u8(1);
                 text.hash(state);
             }
-            Self::Address(IpAddr::V4(address)) => {
-                state.write_u8(2);
-                state.write_u32(address.to_bits());
-            }
-            Self::Address(IpAddr::V6(address)) => {
-                state.write_u8(3);
-                state.write_u128(address.to_bits());
-            }
+            Self::Address(network) => match network.address {
+                IpAddr::V4(address) => {
+                    state.write_u8(2);
+                    state.write_u32(address.to_bits());
+                }
+                IpAddr::V6(address) => {
+                    state.write_u8(3);
+                    state.write_u128(address.to_bits());
+                }
+            },
             Self::Everybody => state.write_u8(4),
         }
     }
@@ -56,8 +58,8 @@ impl fmt::Display for Part<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => shortened(&String::from_utf8_lossy(text), f),
-            Self::Address(IpAddr::V6(network)) => write!(f, "{network}/64"),
-            Self::Address(address) => write!(f, "{address}"),
+            Self::Address(network) if network.is_single() => write!(f, "{}", network.address),
+            Self::Address(network) => write!(f, "{network}"),
             Self::Everybody => f.write_str("everybody"),
         }
     }
@@ -87,13 +89,13 @@ pub(crate) enum NoPart<'a> {
 pub(crate) type Found<'a> = Result<Part<'a>, NoPart<'a>>;
 
 /// Who sent a request, by the first of the caller sources that is present.
-pub(crate) fn caller<'a>(sources: &'a KeySpec, attributes: &Attributes<'a>) -> Found<'a> {
-    for source in &sources.0 {
+pub(crate) fn caller<'a>(policy: &'a Policy, attributes: &Attributes<'a>) -> Found<'a> {
+    for source in &policy.caller.0 {
         let found = match source {
             // A caller is not recognised by being a caller, nor by where it goes.
             KeySource::Caller | KeySource::Route | KeySource::Global => Err(NoPart::Missing),
             KeySource::Path => Ok(Part::Text(attributes.path.as_bytes())),
-            KeySource::ClientIp => address(attributes),
+            KeySource::ClientIp => address(policy, attributes),
             KeySource::Header(name) => header(name, attributes),
         };
         match found {
@@ -107,13 +109,14 @@ pub(crate) fn caller<'a>(sources: &'a KeySpec, attributes: &Attributes<'a>) -> F
 /// What a source says, given who the caller is and which route was taken.
 pub(crate) fn part<'a>(
     source: &'a KeySource,
+    policy: &Policy,
     attributes: &Attributes<'a>,
     caller: Found<'a>,
     route: &'a str,
 ) -> Found<'a> {
     match source {
         KeySource::Caller => caller,
-        KeySource::ClientIp => address(attributes),
+        KeySource::ClientIp => address(policy, attributes),
         KeySource::Header(name) => header(name, attributes),
         KeySource::Path => Ok(Part::Text(attributes.path.as_bytes())),
         KeySource::Route => Ok(Part::Text(route.as_bytes())),
@@ -129,24 +132,28 @@ fn header<'a>(name: &'a str, attributes: &Attributes<'a>) -> Found<'a> {
     }
 }
 
-fn address<'a>(attributes: &Attributes<'_>) -> Found<'a> {
-    attributes.client.map_or(Err(NoPart::Missing), |address| Ok(Part::Address(network(address))))
+fn address<'a>(policy: &Policy, attributes: &Attributes<'_>) -> Found<'a> {
+    let prefix = policy.server.ipv6_prefix;
+    attributes.client.map_or(Err(NoPart::Missing), |address| Ok(Part::Address(network(address, prefix))))
 }
 
-/// The address that counts: a household or a server has a whole IPv6 network of 64 bits to itself, so its
-/// addresses are one caller. An IPv4 address written as IPv6 is that IPv4 address.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
-        v4 @ IpAddr::V4(_) => v4,
-    }
+/// The address that counts: a household or a server has a whole IPv6 network to itself, so its addresses are one
+/// caller. An IPv4 address is a caller by itself, also when it is written as IPv6.
+fn network(address: IpAddr, ipv6_prefix: u8) -> Network {
+    let address = address.to_canonical();
+    Network::of(address, if address.is_ipv4() { 32 } else { ipv6_prefix })
 }
 
 /// The identity that an operator wrote, as a part. One that spells an address is that address, so that nobody can be
-/// it by writing it into a header field.
-pub(crate) fn written(identity: &str) -> Part<'_> {
-    let text = identity.strip_suffix("/64").unwrap_or(identity);
-    text.parse().map_or(Part::Text(identity.as_bytes()), |address| Part::Address(network(address)))
+/// it by writing it into a header field; a network is one only if callers are told apart by such networks.
+pub(crate) fn written<'a>(identity: &'a str, policy: &Policy) -> Part<'a> {
+    let prefix = policy.server.ipv6_prefix;
+    let (text, length) = identity.split_once('/').unwrap_or((identity, ""));
+    let is_network = length.is_empty() && text == identity || length.parse() == Ok(prefix);
+    match text.parse::<IpAddr>() {
+        Ok(address) if is_network => Part::Address(network(address, prefix)),
+        _ => Part::Text(identity.as_bytes()),
+    }
 }
 
 /// A rule's key, ready to be made.
@@ -214,23 +221,42 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Source, read};
+
+    fn address(text: &str, ipv6_prefix: u8) -> Part<'static> {
+        Part::Address(network(text.parse().unwrap(), ipv6_prefix))
+    }
 
     #[test]
     fn parts_keep_their_borders_and_their_kind() {
         let keys = Keys::new(1);
         let text = |text: &'static str| Part::Text(text.as_bytes());
         assert_ne!(keys.all(&[text("ab"), text("c")]), keys.all(&[text("a"), text("bc")]));
-        assert_ne!(keys.of(&text("10.0.0.1")), keys.of(&written("10.0.0.1")));
+        assert_ne!(keys.of(&text("10.0.0.1")), keys.of(&address("10.0.0.1", 64)));
         assert_ne!(keys.of(&text("")), keys.missing);
         assert_ne!(keys.everybody, keys.missing);
     }
 
     #[test]
     fn an_ipv6_network_is_one_caller_and_a_mapped_address_is_the_ipv4_one() {
-        let of = |text: &str| network(text.parse().unwrap()).to_string();
-        assert_eq!(of("2001:db8:0:7:1:2:3:4"), "2001:db8:0:7::");
-        assert_eq!(of("::ffff:192.0.2.1"), "192.0.2.1");
-        assert_eq!(written("2001:db8:0:7::/64"), written("2001:db8:0:7::99"));
+        let of = |text: &str, prefix| address(text, prefix).to_string();
+        assert_eq!(of("2001:db8:0:7:1:2:3:4", 64), "2001:db8:0:7::/64");
+        assert_eq!(of("2001:db8:7:7:1:2:3:4", 48), "2001:db8:7::/48");
+        assert_eq!(of("2001:db8::1", 128), "2001:db8::1");
+        assert_eq!(of("::ffff:192.0.2.1", 64), "192.0.2.1");
+        assert_eq!(of("192.0.2.1", 16), "192.0.2.1", "the prefix is one of IPv6");
+    }
+
+    #[test]
+    fn an_identity_is_a_network_only_if_callers_are_told_apart_by_such() {
+        let (policy, _) = read(Source::named("x.toml", b"[server]\nipv6_prefix = 48"), None).unwrap();
+        let home = address("2001:db8:7::", 48);
+        for identity in ["2001:db8:7::/48", "2001:db8:7::99", "2001:db8:7::"] {
+            assert_eq!(written(identity, &policy), home, "{identity}");
+        }
+        for identity in ["2001:db8:7::/64", "2001:db8:7::/", "acct/48"] {
+            assert_eq!(written(identity, &policy), Part::Text(identity.as_bytes()), "{identity}");
+        }
     }
 
     #[test]

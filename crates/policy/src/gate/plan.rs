@@ -305,7 +305,7 @@ impl Builder {
                     overrides.push((index, self.own(rule, identity, limit)?));
                 }
             }
-            let key = self.keys.of(&written(identity));
+            let key = self.keys.of(&written(identity, policy));
             limits.callers.insert(key, Known { identity: identity.clone(), plan, overrides });
         }
         Ok(())

@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         let (criticality, given) = criticality(policy, attributes);
         let (caller, caller_key, known) = match route {
             Some((_, route)) if !route.is_exempt && !route.rules.is_empty() => {
-                let caller = keys::caller(&policy.caller, attributes);
+                let caller = keys::caller(policy, attributes);
                 let key = caller.ok().map(|part| current.plan.keys.of(&part));
                 (caller, key, key.and_then(|key| current.known(key)))
             }
@@ -201,9 +201,9 @@ impl<'a> Walk<'a> {
     /// What a rule's key is made of here.
     pub(crate) fn parts(&self, ruled: &'a Ruled) -> impl Iterator<Item = Found<'a>> {
         let route = self.route.map_or("", |(_, route)| route.name.as_str());
-        let (attributes, caller) = (self.attributes, self.caller);
+        let (policy, attributes, caller) = (&self.plan().policy, self.attributes, self.caller);
         let sources = ruled.rule.key.0.iter().take(MOST_PARTS);
-        sources.map(move |source| keys::part(source, attributes, caller, route))
+        sources.map(move |source| keys::part(source, policy, attributes, caller, route))
     }
 }
 

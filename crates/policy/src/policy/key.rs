@@ -9,7 +9,7 @@ pub struct KeySpec(pub Vec<KeySource>);
 pub enum KeySource {
     /// The caller, as the policy's caller sources recognise it.
     Caller,
-    /// The address it came from; of IPv6 the first 64 bits.
+    /// The address it came from; of IPv6 as many bits as [`Server::ipv6_prefix`](super::Server::ipv6_prefix) says.
     ClientIp,
     /// A header field, by its name in lower case.
     Header(String),

@@ -35,6 +35,12 @@ impl Network {
         Self::of(address, self.prefix) == *self
     }
 
+    /// Whether it is one address.
+    #[must_use]
+    pub const fn is_single(&self) -> bool {
+        self.prefix == if self.address.is_ipv4() { 32 } else { 128 }
+    }
+
     /// Whether every address of its family lies in it.
     #[must_use]
     pub const fn is_everybody(&self) -> bool {

@@ -27,6 +27,13 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("methods", "method"),
     ("location", "match"),
     ("priority", "criticality"),
+    ("threads", "workers"),
+    ("worker_processes", "workers"),
+    ("set_real_ip_from", "trusted_proxies"),
+    ("keepalive_timeout", "idle_timeout"),
+    ("certificate", "cert"),
+    ("private_key", "key"),
+    ("websocket", "upgrade"),
 ];
 
 pub(super) fn suggestion<'a>(written: &'a str, section: &Section) -> Option<&'a str>
@@ -56,6 +63,14 @@ const WORDS_ELSEWHERE: &[(&str, &str)] = &[
     ("log", "shadow"),
     ("gcra", "token_bucket"),
     ("in_flight", "concurrency"),
+    ("http1", "http/1.1"),
+    ("http2", "h2"),
+    ("h2c", "h2"),
+    ("xff", "x-forwarded-for"),
+    ("none", "never"),
+    ("unix", "epoch"),
+    ("delta", "seconds"),
+    ("errors", "failed"),
 ];
 
 /// The word of a choice.
@@ -80,7 +95,10 @@ pub(crate) fn choice<'a>(
         }
         None => {
             let allowed: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            let message = format!("`{}` is none of {}", shown(written), one_of(&allowed));
+            let message = match allowed.as_slice() {
+                [only] => format!("`{}` is not {only}, the only word there is", shown(written)),
+                several => format!("`{}` is none of {}", shown(written), one_of(several)),
+            };
             let problem = place.value(Code::UnknownChoice, &message, node.span);
             let near = nearest(written, words.iter().map(|(word, _)| *word));
             let lower = written.to_lowercase();
@@ -88,7 +106,8 @@ pub(crate) fn choice<'a>(
                 WORDS_ELSEWHERE.iter().find(|(theirs, _)| *theirs == lower).map(|(_, ours)| *ours);
             let meant = near.or(elsewhere.filter(|ours| words.iter().any(|(word, _)| word == ours)));
             let label = meant.map(|meant| format!("did you mean `{meant}`?"));
-            problems.push(problem.label(label.unwrap_or_else(|| "write one of those".to_owned())));
+            let otherwise = if words.len() == 1 { "write that" } else { "write one of those" };
+            problems.push(problem.label(label.unwrap_or_else(|| otherwise.to_owned())));
             None
         }
     }
