@@ -1,0 +1,108 @@
+//! Envoy, with `local_ratelimit`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::case::{Quota, TABLE};
+use crate::contender::{Contender, Setup};
+
+pub(crate) const NAME: &str = "Envoy";
+
+pub(crate) struct Envoy {
+    program: PathBuf,
+}
+
+impl Envoy {
+    pub(crate) fn new(program: &Path) -> Self {
+        Self { program: program.to_owned() }
+    }
+}
+
+impl Contender for Envoy {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--version");
+        command
+    }
+
+    fn configuration(&self, setup: &Setup<'_>) -> (&'static str, String) {
+        let actions = setup.quota.map_or("", |_| ACTIONS);
+        let limit = setup.quota.map_or(String::new(), limit);
+        let (listen, upstream) = (address(setup.listen), address(setup.upstream));
+        let text = format!(
+            r#"static_resources:
+  listeners:
+  - address: {listen}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: bench
+          codec_type: HTTP1
+          use_remote_address: true
+          generate_request_id: false
+          route_config:
+            virtual_hosts:
+            - name: bench
+              domains: ["*"]
+              routes:
+              - match: {{ prefix: "/" }}
+                route:
+                  cluster: bench
+{actions}          http_filters:
+{limit}          - name: envoy.filters.http.router
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
+  clusters:
+  - name: bench
+    type: STATIC
+    load_assignment:
+      cluster_name: bench
+      endpoints: [{{ lb_endpoints: [{{ endpoint: {{ address: {upstream} }} }}] }}]
+"#
+        );
+        ("envoy.yaml", text)
+    }
+
+    fn command(&self, file: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "error", "-c"]).arg(file);
+        command
+    }
+}
+
+/// Where a request gets the descriptor from that is counted.
+const ACTIONS: &str = "                  rate_limits:
+                  - actions:
+                    - request_headers: { header_name: x-api-key, descriptor_key: key }
+";
+
+/// The filter. A descriptor without a value gets a bucket for each value that comes; the bucket for requests
+/// without any descriptor has to be there and never runs dry.
+fn limit(quota: Quota) -> String {
+    let Quota { per_second, burst } = quota;
+    format!(
+        r#"          - name: envoy.filters.http.local_ratelimit
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit
+              stat_prefix: bench
+              token_bucket: {{ max_tokens: 1000000000, tokens_per_fill: 1000000000, fill_interval: 1s }}
+              filter_enabled: {{ default_value: {{ numerator: 100 }} }}
+              filter_enforced: {{ default_value: {{ numerator: 100 }} }}
+              max_dynamic_descriptors: {TABLE}
+              descriptors:
+              - entries: [{{ key: key }}]
+                token_bucket: {{ max_tokens: {burst}, tokens_per_fill: {per_second}, fill_interval: 1s }}
+"#
+    )
+}
+
+fn address(address: SocketAddr) -> String {
+    format!("{{ socket_address: {{ address: {}, port_value: {} }} }}", address.ip(), address.port())
+}

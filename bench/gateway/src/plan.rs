@@ -1,0 +1,177 @@
+//! What is measured, in which order, and what it must come to.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::bars::Bar;
+use crate::case::Case;
+use crate::check;
+use crate::contender::Contender;
+use crate::contenders::{ENVOY, NGINX, OURS};
+use crate::cores::Cores;
+use crate::footprint::Footprint;
+use crate::latency::{self, Latencies};
+use crate::machine::Reading;
+use crate::rounds::{Rounds, Runner};
+use crate::upstream;
+use crate::wrk::Wrk;
+
+/// How long to run.
+pub(crate) struct Plan {
+    /// Odd, so that the median is a round that happened.
+    rounds: usize,
+    /// Of a turn under full load.
+    seconds: u64,
+    /// Of a turn at a moderate rate.
+    moderate: Duration,
+    /// How often each contender is started to time it.
+    starts: usize,
+}
+
+/// Everything a run found out.
+pub(crate) struct Measured {
+    /// Who took part, and in which version.
+    pub(crate) versions: Vec<(&'static str, String)>,
+    pub(crate) contenders: Vec<&'static str>,
+    pub(crate) rounds: Rounds,
+    pub(crate) latencies: Latencies,
+    pub(crate) footprints: Vec<Footprint>,
+    /// How many cores other programs kept busy, on average over the rounds.
+    pub(crate) others: f64,
+    pub(crate) count: usize,
+}
+
+impl Plan {
+    pub(crate) fn full() -> Self {
+        Self { rounds: 9, seconds: 2, moderate: Duration::from_secs(2), starts: 9 }
+    }
+
+    pub(crate) fn quick() -> Self {
+        Self { rounds: 2, seconds: 1, moderate: Duration::from_millis(500), starts: 2 }
+    }
+
+    pub(crate) fn measure(&self, contenders: &[Box<dyn Contender>]) -> Result<Measured, Box<dyn Error>> {
+        raise_open_files()?;
+        let cores = Cores::first()?;
+        cores.load.pin()?;
+        let place = tempfile::tempdir()?;
+        let versions = versions(contenders)?;
+        let wrk = Wrk::new(place.path())?;
+        let (service, upstream) = upstream::start(cores.load, place.path())?;
+
+        progress("starting everybody, and looking whether they do what they should")?;
+        let mut runners = Vec::new();
+        for case in Case::ALL {
+            for contender in contenders {
+                let (runner, _) = Runner::start(contender.as_ref(), case, upstream, cores, place.path())?;
+                check::answers(runner.name, case, runner.address)?;
+                runners.push(runner);
+            }
+        }
+        let running = || runners.iter().map(|runner| &runner.program).chain([&service]);
+
+        let (rounds, seconds) = (self.rounds, self.seconds);
+        progress(&format!("{rounds} rounds of full load, {seconds} s for each contender and case"))?;
+        let before = Reading::now(running())?;
+        let full = Rounds::run(&runners, &wrk, rounds, seconds)?;
+        progress(&format!("{rounds} rounds at {} requests a second", latency::RATE))?;
+        let latencies = Latencies::run(&runners, upstream, cores.load, rounds, self.moderate)?;
+        let others = Reading::now(running())?.others_since(&before);
+        drop(runners);
+
+        progress("memory and start")?;
+        let mut footprints = Vec::new();
+        for contender in contenders {
+            let place = place.path();
+            footprints.push(Footprint::of(contender.as_ref(), upstream, cores, place, self.starts)?);
+        }
+        Ok(Measured {
+            versions,
+            contenders: contenders.iter().map(|contender| contender.name()).collect(),
+            rounds: full,
+            latencies,
+            footprints,
+            others,
+            count: rounds,
+        })
+    }
+}
+
+impl Measured {
+    /// The promises about ours; none if it did not take part.
+    pub(crate) fn bars(&self) -> Vec<Bar> {
+        let Some(footprint) = self.footprints.iter().find(|footprint| footprint.name == OURS) else {
+            return Vec::new();
+        };
+        let ours = |case| (case, OURS);
+        let ratio = |promise: &str, at_most, name, base| Bar {
+            promise: promise.to_owned(),
+            at_most,
+            measured: self.rounds.ratio(name, base).median,
+            unit: "×",
+        };
+        let (plain, keyed, refusing) = (ours(Case::Plain), ours(Case::PerKey), ours(Case::Refusing));
+        let mut bars = vec![
+            ratio("plain: processor time of nginx", 1.15, plain, (Case::Plain, NGINX)),
+            ratio("quota per key: processor time of nginx", 1.15, keyed, (Case::PerKey, NGINX)),
+            ratio("quota per key: processor time of Envoy", 0.4, keyed, (Case::PerKey, ENVOY)),
+            ratio("refusing: processor time of nginx", 1.0, refusing, (Case::Refusing, NGINX)),
+            ratio("refusing: processor time of our plain forwarding", 0.5, refusing, plain),
+        ];
+        bars.extend(latency::CASES.map(|case| Bar {
+            promise: format!("{}: p99 beyond nginx's", case.short()),
+            at_most: 100.0,
+            measured: self.latencies.added(case, OURS, NGINX).median,
+            unit: " µs",
+        }));
+        bars.push(Bar {
+            promise: "memory for an idle connection".to_owned(),
+            at_most: 40.0,
+            measured: footprint.connection / 1024.0,
+            unit: " KiB",
+        });
+        bars.push(Bar {
+            promise: "from started to the first answer".to_owned(),
+            at_most: 100.0,
+            measured: footprint.start.median,
+            unit: " ms",
+        });
+        bars
+    }
+}
+
+/// Everybody's own word for their version.
+fn versions(contenders: &[Box<dyn Contender>]) -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
+    let mut versions = Vec::new();
+    for contender in contenders {
+        versions.push((contender.name(), version(contender.version())?));
+    }
+    versions.push(("wrk", version(Wrk::version())?));
+    Ok(versions)
+}
+
+/// The first word that looks like a version in what the program prints, on whichever stream.
+fn version(mut command: Command) -> Result<String, Box<dyn Error>> {
+    let program = command.get_program().display().to_string();
+    let output = command.output().map_err(|problem| format!("{program} cannot be run: {problem}"))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let mut words = text.split(|letter: char| letter.is_whitespace() || letter == '/');
+    let is_version =
+        |word: &&str| word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit());
+    words.find(is_version).map(str::to_owned).ok_or_else(|| format!("{program} tells no version").into())
+}
+
+/// Connections by the thousand; the programs we start inherit the limit.
+fn raise_open_files() -> Result<(), Box<dyn Error>> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+}
+
+fn progress(what: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{what}")
+}
