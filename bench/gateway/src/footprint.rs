@@ -59,7 +59,10 @@ fn open(address: SocketAddr) -> Result<Vec<Connection>, Box<dyn Error>> {
     let mut connections = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
         let mut connection = Connection::open(address)?;
-        connection.get("idle")?;
+        let status = connection.get("idle")?.status;
+        if status != 200 {
+            return Err(format!("connection {} was answered {status}", connections.len() + 1).into());
+        }
         connections.push(connection);
     }
     Ok(connections)
