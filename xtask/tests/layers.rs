@@ -19,6 +19,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { name: "tidegate-core", may_use: &[], must_not_reach: IMPURE },
     Layer { name: "tidegate-model", may_use: &["tidegate-core"], must_not_reach: IMPURE },
+    Layer { name: "tidegate-load", may_use: &[], must_not_reach: &["tonic", "rand"] },
     Layer { name: "tidegate-policy", may_use: &["tidegate-core"], must_not_reach: DRIVING },
     Layer {
         name: "tidegate-tower",

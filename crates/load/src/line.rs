@@ -1,0 +1,133 @@
+//! Where requests wait for a connection.
+//!
+//! The line is bounded, because a server that hangs would otherwise fill the memory of the machine that measures
+//! it. Who does not fit is told at once, and counted by the caller; nobody vanishes.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::arrivals::Arrival;
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    bound: usize,
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Arrival>,
+    is_closed: bool,
+}
+
+/// What a lane takes from the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The lane was free when it came: whatever passed since it was due is the generator's own delay.
+    AtOnce(Arrival),
+    /// It had to wait until this lane was free.
+    Waited(Arrival),
+}
+
+impl Line {
+    pub(crate) fn new(bound: usize) -> Self {
+        Self { bound, state: Mutex::default(), arrived: Notify::new() }
+    }
+
+    /// Puts it at the end; gives it back when there is no room.
+    pub(crate) fn join(&self, arrival: Arrival) -> Result<(), Arrival> {
+        let mut state = self.state();
+        if state.waiting.len() >= self.bound {
+            return Err(arrival);
+        }
+        state.waiting.push_back(arrival);
+        drop(state);
+        // The lane that waits shortest has the warmest connection, and the others need none.
+        self.arrived.notify_last();
+        Ok(())
+    }
+
+    /// Takes the first, as soon as there is one; none when the line is closed and empty.
+    pub(crate) async fn take(&self) -> Option<Taken> {
+        let mut was_free = false;
+        loop {
+            // Made before looking: whoever closes the line afterwards wakes it.
+            let arrived = self.arrived.notified();
+            {
+                let mut state = self.state();
+                if let Some(arrival) = state.waiting.pop_front() {
+                    let leaves_some = !state.waiting.is_empty();
+                    drop(state);
+                    if leaves_some {
+                        // Several that came while nobody was listening left only one signal.
+                        self.arrived.notify_last();
+                    }
+                    return Some(if was_free { Taken::AtOnce(arrival) } else { Taken::Waited(arrival) });
+                }
+                if state.is_closed {
+                    return None;
+                }
+            }
+            arrived.await;
+            was_free = true;
+        }
+    }
+
+    /// Lets nobody wait for more.
+    pub(crate) fn close(&self) {
+        self.state().is_closed = true;
+        self.arrived.notify_waiters();
+    }
+
+    /// Empties it.
+    pub(crate) fn clear(&self) -> VecDeque<Arrival> {
+        std::mem::take(&mut self.state().waiting)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn arrival(key: u64) -> Arrival {
+        Arrival { due: Duration::ZERO, class: 0, key }
+    }
+
+    #[tokio::test]
+    async fn first_come_first_served_and_nobody_vanishes() {
+        let line = Line::new(2);
+        assert_eq!(line.join(arrival(1)), Ok(()));
+        assert_eq!(line.join(arrival(2)), Ok(()));
+        assert_eq!(line.join(arrival(3)), Err(arrival(3)));
+        assert_eq!(line.take().await, Some(Taken::Waited(arrival(1))));
+        line.close();
+        assert_eq!(line.take().await, Some(Taken::Waited(arrival(2))));
+        assert_eq!(line.take().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_free_lane_is_woken_by_the_next_and_by_the_end() {
+        let line = Line::new(2);
+        let (taken, ()) = tokio::join!(line.take(), async { line.join(arrival(1)).unwrap() });
+        assert_eq!(taken, Some(Taken::AtOnce(arrival(1))));
+        let (first, second, ()) = tokio::join!(line.take(), line.take(), async { line.close() });
+        assert_eq!((first, second), (None, None));
+    }
+
+    #[test]
+    fn what_is_left_can_be_counted() {
+        let line = Line::new(5);
+        (0..3).for_each(|key| line.join(arrival(key)).unwrap());
+        assert_eq!(line.clear().len(), 3);
+        assert_eq!(line.clear().len(), 0);
+    }
+}

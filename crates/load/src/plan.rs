@@ -1,0 +1,314 @@
+//! What is to be sent: classes of requests, their rates, and the bounds of the generator itself.
+
+mod prepared;
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Method, header};
+
+use crate::arrivals::Arrivals;
+use crate::keys::{Keys, PLACEHOLDER};
+use crate::schedule::Schedule;
+use crate::target::Target;
+
+pub(crate) use prepared::Prepared;
+
+/// The most classes of a plan: each has its own histograms.
+pub const MAX_CLASSES: usize = 64;
+
+/// The most connections: more than a process may have open by default on most systems.
+pub const MAX_CONNECTIONS: usize = 20_000;
+
+/// The most requests that can wait for a connection: 24 bytes each.
+pub const MAX_WAITING: usize = 10_000_000;
+
+/// The longest time-out, which is also the longest latency that is told apart.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// How HTTP is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1 with keep-alive: one request at a time on each connection.
+    Http1,
+    /// HTTP/2 with prior knowledge: up to this many requests at a time on each connection.
+    H2 {
+        /// How many streams are open at once.
+        streams: usize,
+    },
+}
+
+/// What is to be sent where.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where it goes.
+    pub target: Target,
+    /// When; shared by the classes that have a weight.
+    pub schedule: Schedule,
+    /// What; at least one.
+    pub classes: Vec<Class>,
+    /// How HTTP is spoken.
+    pub protocol: Protocol,
+    /// How many connections may be open. They are opened when they are needed.
+    pub connections: usize,
+    /// How many requests may wait for a connection; what is due beyond that is unsent.
+    pub waiting: usize,
+    /// How long a request may take from the moment it was meant to be sent.
+    pub timeout: Duration,
+    /// How many threads send. One does tens of thousands of requests a second.
+    pub threads: usize,
+    /// Fixes which classes and keys come when.
+    pub seed: u64,
+}
+
+/// Requests of one kind.
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// What it is called in the report.
+    pub name: String,
+    /// How much of it there is.
+    pub share: Share,
+    /// The method.
+    pub method: Method,
+    /// The path with its query; it may say `{key}`.
+    pub path: String,
+    /// Header fields. A Host field replaces the target's.
+    pub headers: HeaderMap,
+    /// The body; nothing for none.
+    pub body: Bytes,
+    /// Keys that change from request to request.
+    pub keys: Option<Keys>,
+}
+
+/// How much of a class there is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Share {
+    /// A share of the plan's schedule, in proportion to the weights of the others.
+    Weight(u32),
+    /// A schedule of its own, beside the plan's.
+    Own(Schedule),
+}
+
+impl Plan {
+    /// A plan for one class: GET requests to the target's path, over at most 50 connections, with a time-out of
+    /// two seconds. Every field can be changed.
+    #[must_use]
+    pub fn new(target: Target, schedule: Schedule) -> Self {
+        let class = Class::get("all", target.path());
+        Self {
+            target,
+            schedule,
+            classes: vec![class],
+            protocol: Protocol::Http1,
+            connections: 50,
+            waiting: 100_000,
+            timeout: Duration::from_secs(2),
+            threads: 1,
+            seed: 0,
+        }
+    }
+
+    /// How long the schedules take.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.schedules().map(Schedule::length).max().unwrap_or_default()
+    }
+
+    /// Every request of the plan in order, as the seed gives it.
+    ///
+    /// # Errors
+    /// When the plan is wrong.
+    pub fn arrivals(&self) -> Result<Arrivals, BadPlan> {
+        self.check()?;
+        Ok(Arrivals::new(self))
+    }
+
+    /// The schedules that are in use.
+    fn schedules(&self) -> impl Iterator<Item = &Schedule> {
+        let shares = self.classes.iter().map(|class| &class.share);
+        let is_shared = shares.clone().any(|share| matches!(share, Share::Weight(_)));
+        let own = shares.filter_map(|share| match share {
+            Share::Own(schedule) => Some(schedule),
+            Share::Weight(_) => None,
+        });
+        own.chain(is_shared.then_some(&self.schedule))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), BadPlan> {
+        let wrong = |what: String| Err(BadPlan(what));
+        if !(1..=MAX_CLASSES).contains(&self.classes.len()) {
+            return wrong(format!("a plan has 1 to {MAX_CLASSES} classes, not {}", self.classes.len()));
+        }
+        if !(1..=MAX_CONNECTIONS).contains(&self.connections) {
+            return wrong(format!(
+                "there must be 1 to {MAX_CONNECTIONS} connections, not {}",
+                self.connections
+            ));
+        }
+        if !(1..=MAX_WAITING).contains(&self.waiting) {
+            return wrong(format!("1 to {MAX_WAITING} requests may wait, not {}", self.waiting));
+        }
+        if !(Duration::from_millis(1)..=MAX_TIMEOUT).contains(&self.timeout) {
+            return wrong(format!("the time-out is between 1 ms and an hour, not {:?}", self.timeout));
+        }
+        if !(1..=self.connections.min(64)).contains(&self.threads) {
+            return wrong(format!(
+                "there must be 1 to 64 threads, each with a connection, not {}",
+                self.threads
+            ));
+        }
+        if let Protocol::H2 { streams } = self.protocol
+            && !(1..=1000).contains(&streams)
+        {
+            return wrong(format!("a connection carries 1 to 1000 streams, not {streams}"));
+        }
+        if self.schedules().all(|schedule| schedule.requests() <= 0.0) {
+            return wrong("the schedule asks for no request at all".to_owned());
+        }
+        let shares = self.classes.iter().map(|class| &class.share);
+        if shares.clone().any(|share| *share == Share::Weight(0)) {
+            return wrong("a weight is at least 1; leave the class out instead".to_owned());
+        }
+        self.classes.iter().try_for_each(Class::check)
+    }
+}
+
+impl Class {
+    /// Plain GET requests with all the weight there is.
+    #[must_use]
+    pub fn get(name: &str, path: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            share: Share::Weight(1),
+            method: Method::GET,
+            path: path.to_owned(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            keys: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), BadPlan> {
+        let wrong = |what: String| Err(BadPlan(format!("class `{}`: {what}", self.name)));
+        if !self.path.starts_with('/') {
+            return wrong(format!("the path `{}` does not begin with /", self.path));
+        }
+        if let Some(field) = FRAMING.iter().find(|field| self.headers.contains_key(*field)) {
+            return wrong(format!("the field `{field}` belongs to the connection and cannot be chosen"));
+        }
+        if self.method == Method::CONNECT {
+            return wrong("CONNECT opens tunnels, which are not measured here".to_owned());
+        }
+        match &self.keys {
+            Some(keys) => keys.problem(&self.path).map_or(Ok(()), wrong),
+            None if self.path.contains(PLACEHOLDER) => {
+                wrong(format!("the path says {PLACEHOLDER}, but there are no keys"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// What says where a message ends and what becomes of its connection.
+const FRAMING: [HeaderName; 6] = [
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::EXPECT,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// What is wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadPlan(pub(crate) String);
+
+impl fmt::Display for BadPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for BadPlan {}
+
+/// Why a plan is not carried out.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartFailure {
+    /// It is wrong.
+    Plan(BadPlan),
+    /// The system has no thread left.
+    Thread(io::Error),
+}
+
+impl fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(problem) => problem.fmt(f),
+            Self::Thread(problem) => write!(f, "no thread to send from: {problem}"),
+        }
+    }
+}
+
+impl Error for StartFailure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Plan(problem) => Some(problem),
+            Self::Thread(problem) => Some(problem),
+        }
+    }
+}
+
+impl From<BadPlan> for StartFailure {
+    fn from(problem: BadPlan) -> Self {
+        Self::Plan(problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Pacing, Rate};
+
+    fn plan() -> Plan {
+        let rate = Rate::per_second(10.0).unwrap();
+        let schedule = Schedule::new(Pacing::Even).steady(rate, Duration::from_secs(1));
+        Plan::new(Target::at("127.0.0.1:1".parse().unwrap()), schedule)
+    }
+
+    fn problem(change: impl FnOnce(&mut Plan)) -> String {
+        let mut plan = plan();
+        change(&mut plan);
+        plan.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_bound_is_said() {
+        assert_eq!(plan().check(), Ok(()));
+        assert_eq!(problem(|plan| plan.classes.clear()), "a plan has 1 to 64 classes, not 0");
+        assert_eq!(problem(|plan| plan.connections = 0), "there must be 1 to 20000 connections, not 0");
+        assert_eq!(problem(|plan| plan.waiting = 0), "1 to 10000000 requests may wait, not 0");
+        assert!(problem(|plan| plan.timeout = Duration::ZERO).contains("between 1 ms and an hour"));
+        assert!(problem(|plan| plan.threads = 51).contains("each with a connection, not 51"));
+        let streams = problem(|plan| plan.protocol = Protocol::H2 { streams: 0 });
+        assert_eq!(streams, "a connection carries 1 to 1000 streams, not 0");
+        assert!(problem(|plan| plan.schedule = Schedule::new(Pacing::Even)).contains("no request at all"));
+        assert!(problem(|plan| plan.classes[0].share = Share::Weight(0)).contains("at least 1"));
+    }
+
+    #[test]
+    fn what_a_class_cannot_send_is_said() {
+        let class = |change: fn(&mut Class)| problem(|plan| change(&mut plan.classes[0]));
+        let path = class(|class| class.path = "*".to_owned());
+        assert_eq!(path, "class `all`: the path `*` does not begin with /");
+        let field = class(|class| {
+            class.headers.insert(header::CONTENT_LENGTH, 3.into());
+        });
+        assert!(field.contains("`content-length` belongs to the connection"), "{field}");
+        assert!(class(|class| class.method = Method::CONNECT).contains("tunnels"));
+        assert!(class(|class| class.path = "/{key}".to_owned()).contains("there are no keys"));
+    }
+}

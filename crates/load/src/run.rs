@@ -1,0 +1,198 @@
+//! Carries a plan out, on threads of its own.
+
+use std::cell::RefCell;
+use std::io;
+use std::panic;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Mutex;
+use tokio::task::LocalSet;
+
+use crate::connection::Connection;
+use crate::lane::{self, Shared};
+use crate::line::Line;
+use crate::pacer::{Paced, Pacer};
+use crate::plan::{Plan, Prepared, Protocol, StartFailure};
+use crate::report::Report;
+use crate::stop::Stop;
+use crate::tally::Tally;
+
+/// How long after `start` the schedule begins, so that all threads are there.
+const LEAD: Duration = Duration::from_millis(10);
+
+/// A plan that is being carried out. Dropping it stops it.
+#[derive(Debug)]
+pub struct Run {
+    plan: Plan,
+    line: Arc<Line>,
+    stop: Arc<Stop>,
+    pacer: Option<JoinHandle<Paced>>,
+    senders: Vec<JoinHandle<Tally>>,
+}
+
+/// Stops a run from elsewhere.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<Stop>);
+
+impl Stopper {
+    /// Sends nothing more and waits for no answer.
+    pub fn stop(&self) {
+        self.0.set();
+    }
+}
+
+impl Plan {
+    /// Begins to carry it out.
+    ///
+    /// # Errors
+    /// When the plan is wrong, or the system has no thread left.
+    pub fn start(&self) -> Result<Run, StartFailure> {
+        let arrivals = self.arrivals()?;
+        let classes: Result<Vec<Prepared>, _> =
+            self.classes.iter().map(|class| Prepared::new(self, class)).collect();
+        let classes = classes?;
+        let (line, stop) = (Arc::new(Line::new(self.waiting)), Arc::new(Stop::default()));
+        let (start, length) = (Instant::now() + LEAD, self.length());
+        let tally = Tally::new(self.classes.len(), length);
+        // Made before the threads: what has begun when a thread cannot be had is stopped by its drop.
+        let mut run = Run {
+            plan: self.clone(),
+            line: Arc::clone(&line),
+            stop: Arc::clone(&stop),
+            pacer: None,
+            senders: Vec::new(),
+        };
+        for index in 0..self.threads {
+            let sender = Sender {
+                protocol: self.protocol,
+                connections: share(self.connections, self.threads, index),
+                classes: classes.clone(),
+                plan: self.clone(),
+                line: Arc::clone(&line),
+                stop: Arc::clone(&stop),
+                start,
+                tally: tally.clone(),
+            };
+            let runtime = Builder::new_current_thread().enable_all().build().map_err(StartFailure::Thread)?;
+            run.senders.push(spawn("load-sender", move || sender.run(&runtime))?);
+        }
+        let pacer = Pacer { arrivals, line, stop, start, length, tally };
+        run.pacer = Some(spawn("load-pacer", move || pacer.run())?);
+        Ok(run)
+    }
+}
+
+impl Run {
+    /// Stops this run from elsewhere: from a signal handler, say, while [`wait`](Self::wait) blocks.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.stop))
+    }
+
+    /// Blocks until everything is answered, timed out or stopped, and says what was seen.
+    ///
+    /// # Panics
+    /// When one of the run's own threads did.
+    #[must_use]
+    pub fn wait(mut self) -> Report {
+        let mut tally = Tally::new(self.plan.classes.len(), Duration::ZERO);
+        let mut stopped = None;
+        if let Some(pacer) = self.pacer.take() {
+            let paced = joined(pacer);
+            tally.absorb(&paced.tally);
+            stopped = paced.stopped;
+        }
+        for sender in self.senders.drain(..) {
+            tally.absorb(&joined(sender));
+        }
+        for arrival in self.line.clear() {
+            tally.unsent(&arrival);
+        }
+        Report::new(&self.plan, stopped, &tally)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.stop.set();
+    }
+}
+
+/// One thread that sends.
+struct Sender {
+    protocol: Protocol,
+    connections: usize,
+    classes: Vec<Prepared>,
+    plan: Plan,
+    line: Arc<Line>,
+    stop: Arc<Stop>,
+    start: Instant,
+    tally: Tally,
+}
+
+impl Sender {
+    fn run(self, runtime: &Runtime) -> Tally {
+        let shared = Rc::new(Shared {
+            line: self.line,
+            classes: self.classes,
+            addresses: self.plan.target.addresses().to_vec(),
+            start: self.start,
+            timeout: self.plan.timeout,
+            tally: RefCell::new(self.tally),
+        });
+        let tasks = LocalSet::new();
+        let lanes: Vec<_> = connections(self.protocol, self.connections)
+            .map(|connection| tasks.spawn_local(lane::drive(Rc::clone(&shared), connection)))
+            .collect();
+        let finished = async {
+            for lane in lanes {
+                drop(lane.await);
+            }
+        };
+        runtime.block_on(tasks.run_until(async {
+            tokio::select! {
+                () = finished => {}
+                () = self.stop.wait() => {}
+            }
+        }));
+        // With the tasks ends whatever was under way.
+        drop(tasks);
+        shared.tally.borrow().clone()
+    }
+}
+
+/// One for each lane.
+fn connections(protocol: Protocol, count: usize) -> impl Iterator<Item = Connection> {
+    let lanes = match protocol {
+        Protocol::Http1 => 1,
+        Protocol::H2 { streams } => streams,
+    };
+    (0..count).flat_map(move |_| {
+        let shared = Rc::new(Mutex::new(None));
+        (0..lanes).map(move |_| match protocol {
+            Protocol::Http1 => Connection::Http1(None),
+            Protocol::H2 { .. } => Connection::H2(Rc::clone(&shared)),
+        })
+    })
+}
+
+/// What the thread with this index gets of `whole`.
+fn share(whole: usize, threads: usize, index: usize) -> usize {
+    whole / threads + usize::from(index < whole % threads)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, StartFailure> {
+    let spawned: io::Result<_> = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map_err(StartFailure::Thread)
+}
+
+fn joined<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
+}
