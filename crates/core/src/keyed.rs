@@ -29,8 +29,8 @@ mod table;
 mod word;
 
 pub use cells::{CellTable, Cells};
-pub use due_slots::{DueSlots, DueTable};
-pub use in_flight::{InFlightTable, Place};
+pub use due_slots::{DueSlots, DueTable, Foreseen};
+pub use in_flight::{ForeseenPlace, InFlightTable, Place};
 pub use key::{Hashing, Key, MaxKeys};
 pub use overlay::Override;
 pub use table::{Counter, Counters, Table};

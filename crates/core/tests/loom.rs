@@ -263,6 +263,68 @@ fn a_group_is_moved_back_while_a_thread_of_the_old_time_decides() {
 }
 
 #[test]
+fn what_two_threads_foresee_is_taken_once() {
+    explore(|| {
+        let (table, rule) = table(2);
+        let ann = table.key("ann");
+        assert!(table.decide(&rule, ann, at(0), Cost::ONE).is_admit());
+        let take = || {
+            let (table, rule) = (table.clone(), rule.clone());
+            move || match table.foresee(&rule, ann, at(0), Cost::ONE).unwrap() {
+                Verdict::Admit(foreseen) => foreseen.take().is_some(),
+                Verdict::Refuse(_) => false,
+            }
+        };
+        let other = thread::spawn(take());
+        assert!(take()() ^ other.join().unwrap());
+        assert_eq!(table.usage(&rule, ann, at(0)).used, Cost::of(2));
+    });
+}
+
+#[test]
+fn what_was_foreseen_before_a_group_is_moved_back_is_not_taken_after() {
+    explore(|| {
+        // Ann has one of two left. She foresees that at the old time; the other thread moves her slot to the new one.
+        let table = Arc::new(DueTable::new(MaxKeys::new(1).unwrap(), 1));
+        let quota = Quota::per_second(Cost::of(10)).unwrap().with_burst(Cost::of(2)).unwrap();
+        let rule = Arc::new(table.enrol(&TokenBucket::new(quota)).unwrap());
+        let ann = table.key("ann");
+        assert!(table.decide(&rule, ann, at(20_000), Cost::ONE).is_admit());
+        let foreseen = table.foresee(&rule, ann, at(20_010), Cost::ONE).unwrap().admitted().unwrap();
+        let other = {
+            let (table, rule) = (table.clone(), rule.clone());
+            thread::spawn(move || table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit())
+        };
+        let is_taken = foreseen.take().is_some();
+        assert!(!(is_taken && other.join().unwrap()));
+        assert!(!table.decide(&rule, ann, at(11_150), Cost::of(2)).is_admit());
+    });
+}
+
+#[test]
+fn a_place_that_two_threads_foresee_is_taken_once() {
+    explore(|| {
+        let table = std::sync::Arc::new(InFlightTable::new(MaxKeys::new(1).unwrap(), 7));
+        let ann = table.key("ann");
+        let held = table.take(ann, 2).admitted().unwrap();
+        let take = || {
+            let table = std::sync::Arc::clone(&table);
+            move || match table.foresee(ann, 2).unwrap() {
+                Verdict::Admit(foreseen) => foreseen.take(),
+                Verdict::Refuse(_) => None,
+            }
+        };
+        let other = thread::spawn(take());
+        let taken = [take()(), other.join().unwrap()];
+        assert_eq!((taken.iter().flatten().count(), table.total()), (1, 2));
+        for place in taken.into_iter().flatten().chain([held]) {
+            table.give_back(place);
+        }
+        assert_eq!(table.total(), 0);
+    });
+}
+
+#[test]
 fn a_block_takes_effect_or_not_yet_and_never_half() {
     explore(|| {
         let (table, rule) = table(5);

@@ -22,7 +22,7 @@
 
 use std::time::Duration;
 
-use super::group::{Group, Rules, SLOTS};
+use super::group::{Group, Rules, SLOTS, swap};
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table, shared};
 use super::word::{Beat, Header, PATIENCE, Slot, identity};
@@ -76,6 +76,43 @@ impl DueTable {
         let patience = Beat::count(PATIENCE << schedule.shift());
         self.counters.patience.fetch_min(patience, Ordering::Relaxed);
         Ok(enrolled)
+    }
+
+    /// What [`decide`](Table::decide) would answer, with what it takes to do it. A request that meets several tables
+    /// asks all of them first and takes from all afterwards, without looking for its slots again. Nothing when it is
+    /// not the usual case: then [`peek`](Table::peek), and decide.
+    #[inline(always)]
+    pub fn foresee<'a>(
+        &'a self,
+        rule: &'a Enrolled<Packed>,
+        key: Key,
+        now: Moment,
+        cost: Cost,
+    ) -> Option<Verdict<Foreseen<'a>>> {
+        if self.has_orders() {
+            return None;
+        }
+        self.counters.foresee(rule, self.counters.probe(key), 0, now, cost)
+    }
+}
+
+/// A yes that has not been carried out: a slot as it was found, and what it becomes.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreseen<'a> {
+    word: &'a AtomicU64,
+    slot: Slot,
+    due: u64,
+    cost: Cost,
+    rule: &'a Enrolled<Packed>,
+}
+
+impl Foreseen<'_> {
+    /// Carries it out; nothing when another thread changed the slot first.
+    #[inline(always)]
+    #[must_use]
+    pub fn take(self) -> Option<Charge> {
+        let is_ours = swap(self.word, self.slot, self.slot.moved_to(self.due));
+        is_ours.then(|| charge_until(self.rule, self.cost, self.due, Duration::ZERO))
     }
 }
 
@@ -141,8 +178,8 @@ impl Counters for DueSlots {
 
     #[inline]
     fn peek(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Duration> {
-        if self.fits_hinted(rule, self.probe(key), now, cost) {
-            return Verdict::Admit(Duration::ZERO);
+        if let Some(verdict) = self.foresee(rule, self.probe(key), 0, now, cost) {
+            return verdict.map(|_| Duration::ZERO);
         }
         let (ahead, reading) = self.look(rule, key, now);
         rule.rule.0.ask(reading, ahead, cost).map(|(_, wait)| wait)
@@ -261,12 +298,7 @@ impl DueSlots {
         )
     }
 
-    /// Decides in the usual case, in a straight line: the group is tidy, a hint leads to the key's slot, it
-    /// was written under this rule, the answer is a no or a yes without a wait, and no other thread is
-    /// faster. Nothing when it is not so.
-    ///
-    /// A processor looks some three hundred instructions ahead, so with half as many in a decision, two of
-    /// them wait for their cache lines at once. With a million keys that is what counts.
+    /// Decides in the usual case; nothing when it is not that, or another thread is faster.
     #[inline(always)]
     fn take_hinted(
         &self,
@@ -276,38 +308,42 @@ impl DueSlots {
         now: Moment,
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
+        match self.foresee(rule, probe, distance, now, cost)? {
+            Verdict::Admit(foreseen) => foreseen.take().map(Verdict::Admit),
+            Verdict::Refuse(refusal) => Some(Verdict::Refuse(refusal)),
+        }
+    }
+
+    /// The answer in the usual case, in a straight line: the group is tidy, a hint leads to the key's slot, it was
+    /// written under this rule, and the answer is a no or a yes without a wait. Nothing when it is not so.
+    ///
+    /// A processor looks some three hundred instructions ahead, so with half as many in a decision, two of
+    /// them wait for their cache lines at once. With a million keys that is what counts.
+    #[inline(always)]
+    fn foresee<'a>(
+        &'a self,
+        rule: &'a Enrolled<Packed>,
+        probe: Probe,
+        distance: u64,
+        now: Moment,
+        cost: Cost,
+    ) -> Option<Verdict<Foreseen<'a>>> {
         let group = if distance == 0 { &self.groups[probe.home] } else { self.group(probe, distance) };
         let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
         // With a header come slots at least as new, so what is found in a tidy group can be read. Should the
         // clock be set back between the two looks, this one decision is as late as any that read the clock
         // before that.
         group.tidy_header(now, self.patience.load(Ordering::Relaxed))?;
-        let (index, slot) = group.find_hinted(author.0)?;
+        let (word, slot) = group.find_hinted(author.0)?;
         let schedule = &rule.rule.0;
         let reading = schedule.read_packed(now);
         let (ahead, grains) = (slot.ahead_of(reading.granted), schedule.grains(cost));
         if let Some(after) = schedule.at_once(ahead, grains) {
             let due = reading.granted + after;
-            let is_ours = group.swap(index, slot, slot.moved_to(due));
-            return is_ours.then(|| Verdict::Admit(charge_until(rule, cost, due, Duration::ZERO)));
+            return Some(Verdict::Admit(Foreseen { word, slot, due, cost, rule }));
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
         schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
-    }
-
-    /// Whether it is the usual case of [`take_hinted`](Self::take_hinted), and a yes.
-    #[inline(always)]
-    fn fits_hinted(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, cost: Cost) -> bool {
-        let group = &self.groups[probe.home];
-        let author = Slot::new(identity(probe.tag, 0), rule.stamp(), 0);
-        let Some((_, slot)) = group.find_hinted(author.0) else { return false };
-        // After the slot, as there.
-        if group.tidy_header(now, self.patience.load(Ordering::Relaxed)).is_none() {
-            return false;
-        }
-        let schedule = &rule.rule.0;
-        let ahead = slot.ahead_of(schedule.read_packed(now).granted);
-        schedule.at_once(ahead, schedule.grains(cost)).is_some()
     }
 
     /// Decides for a key that is not to be found at home by a hint: after a pause, or since it is one of the

@@ -71,11 +71,9 @@ impl Group {
         Slot(self.slots[index].load(Ordering::Acquire))
     }
 
-    /// Release pairs with the acquire of who reads the slot: whoever sees a slot that was moved sees in the
-    /// header that it was.
     #[inline]
     pub(crate) fn swap(&self, index: usize, old: Slot, new: Slot) -> bool {
-        self.slots[index].compare_exchange(old.0, new.0, Ordering::Release, Ordering::Relaxed).is_ok()
+        swap(&self.slots[index], old, new)
     }
 
     /// The slot of this identity, among all of them.
@@ -86,13 +84,14 @@ impl Group {
 
     /// The slot that the hints name, if it belongs to this author: identity and rule.
     #[inline]
-    pub(crate) fn find_hinted(&self, author: u64) -> Option<(usize, Slot)> {
+    pub(crate) fn find_hinted(&self, author: u64) -> Option<(&AtomicU64, Slot)> {
         let differing = self.hints.load(Ordering::Relaxed) ^ (hint(author) * LOWEST);
         // Only a lane that does not differ keeps its highest bit when the difference is taken away.
         let equal = (HIGHEST - differing) & HIGHEST;
         let index = (equal.trailing_zeros() / LANE_BITS) as usize;
-        let slot = Slot(self.slots.get(index)?.load(Ordering::Acquire));
-        (slot.0 >> 32 == author >> 32).then_some((index, slot))
+        let word = self.slots.get(index)?;
+        let slot = Slot(word.load(Ordering::Acquire));
+        (slot.0 >> 32 == author >> 32).then_some((word, slot))
     }
 
     /// Leaves a hint to the slot of this identity.
@@ -223,6 +222,13 @@ impl Group {
             }
         }
     }
+}
+
+/// Swaps the word of a slot. Release pairs with the acquire of who reads the slot: whoever sees a slot that was moved
+/// sees in the header that it was.
+#[inline]
+pub(crate) fn swap(word: &AtomicU64, old: Slot, new: Slot) -> bool {
+    word.compare_exchange(old.0, new.0, Ordering::Release, Ordering::Relaxed).is_ok()
 }
 
 /// The last bits of the tag. A slot that was never used has the hint of one tag in five hundred; who has

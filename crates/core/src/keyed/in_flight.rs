@@ -44,7 +44,9 @@ const PROBES: usize = 8;
 const STRIPES: usize = if cfg!(loom) { 1 } else { 64 };
 
 const COUNT_BITS: u32 = 24;
-const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const COUNT: u64 = MOST as u64;
+/// The most that a slot can count.
+const MOST: u32 = (1 << COUNT_BITS) - 1;
 
 /// A bounded table of counts in flight, one for each key.
 ///
@@ -90,6 +92,31 @@ impl Place {
     }
 }
 
+/// A place that could be taken: a slot as it was found.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeseenPlace<'a> {
+    slot: u64,
+    word: &'a AtomicU64,
+    found: u64,
+}
+
+impl ForeseenPlace<'_> {
+    /// Takes it; nothing when another thread changed the slot first.
+    #[inline]
+    #[must_use]
+    pub fn take(self) -> Option<Place> {
+        // Relaxed: the count guards itself and publishes nothing else.
+        let taken =
+            self.word.compare_exchange(self.found, self.found + 1, Ordering::Relaxed, Ordering::Relaxed);
+        taken.is_ok().then_some(Place(self.slot))
+    }
+
+    #[inline]
+    const fn count(&self) -> u32 {
+        (self.found & COUNT) as u32
+    }
+}
+
 impl InFlightTable {
     /// A table for `max_keys`, hashing with a seed that strangers do not know.
     #[must_use]
@@ -124,7 +151,7 @@ impl InFlightTable {
     /// names no time to wait.
     #[inline]
     pub fn take(&self, key: Key, limit: u32) -> Verdict<Place> {
-        match self.find(key).and_then(|slot| self.enter(slot, key, limit)) {
+        match self.find(key).and_then(|seen| enter(seen, key, limit)) {
             Some(verdict) => verdict,
             None => self.arrive(key, limit),
         }
@@ -134,6 +161,14 @@ impl InFlightTable {
     #[inline]
     pub fn peek(&self, key: Key, limit: u32) -> Verdict<()> {
         if self.in_flight(key) < limit { Verdict::Admit(()) } else { full() }
+    }
+
+    /// What [`take`](Self::take) would answer, with what it takes to do it; see
+    /// [`DueTable::foresee`](super::DueTable::foresee). Nothing for a key that has no slot.
+    #[inline]
+    pub fn foresee(&self, key: Key, limit: u32) -> Option<Verdict<ForeseenPlace<'_>>> {
+        let seen = self.find(key)?;
+        Some(if seen.count() < limit.min(MOST) { Verdict::Admit(seen) } else { full() })
     }
 
     /// Looks at where the key's count would be, so that it is at hand when it is asked; see
@@ -158,8 +193,7 @@ impl InFlightTable {
     /// How many places `key` has.
     #[inline]
     pub fn in_flight(&self, key: Key) -> u32 {
-        let word = self.find(key).and_then(|slot| self.word(slot)).map_or(0, load);
-        if word >> COUNT_BITS == tag(key) { (word & COUNT) as u32 } else { 0 }
+        self.find(key).map_or(0, |seen| seen.count())
     }
 
     /// How many keys have any. Walks the table beside live traffic.
@@ -199,51 +233,34 @@ impl InFlightTable {
 
     /// The slot with the key's tag.
     #[inline]
-    fn find(&self, key: Key) -> Option<u64> {
+    fn find(&self, key: Key) -> Option<ForeseenPlace<'_>> {
         let (home, own) = (key.place(self.groups.len()), tag(key));
         for (index, word) in self.groups[home].0.iter().enumerate() {
-            // Relaxed: what is read here is a hint; entering looks again.
-            let word = load(word);
-            if word >> COUNT_BITS == own {
-                return Some((home * GROUP + index) as u64);
+            // Relaxed: what is read here is a hint; who takes a place swaps what was found.
+            let found = load(word);
+            if found >> COUNT_BITS == own {
+                return Some(ForeseenPlace { slot: (home * GROUP + index) as u64, word, found });
             }
-            if word == 0 {
+            if found == 0 {
                 return None;
             }
         }
         self.find_away(key)
     }
 
-    fn find_away(&self, key: Key) -> Option<u64> {
+    #[inline(never)]
+    fn find_away(&self, key: Key) -> Option<ForeseenPlace<'_>> {
         for slot in self.slots(key).skip(GROUP) {
-            match self.word(slot).map_or(0, load) {
+            let word = self.word(slot)?;
+            match load(word) {
                 // A slot never becomes vacant again, and newcomers take the first vacant one before they go on to
                 // another group: so the key is nowhere behind a vacancy.
                 0 => return None,
-                word if word >> COUNT_BITS == tag(key) => return Some(slot),
+                found if found >> COUNT_BITS == tag(key) => return Some(ForeseenPlace { slot, word, found }),
                 _ => {}
             }
         }
         None
-    }
-
-    /// Takes a place in a slot; nothing when the slot has passed to another key.
-    #[inline]
-    fn enter(&self, slot: u64, key: Key, limit: u32) -> Option<Verdict<Place>> {
-        let word = self.word(slot)?;
-        let mut found = load(word);
-        loop {
-            if found >> COUNT_BITS != tag(key) {
-                return None;
-            }
-            if found & COUNT >= u64::from(limit).min(COUNT) {
-                return Some(full());
-            }
-            match word.compare_exchange_weak(found, found + 1, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Some(Verdict::Admit(Place(slot))),
-                Err(other) => found = other,
-            }
-        }
     }
 
     /// Brings a newcomer in, in its turn.
@@ -253,8 +270,8 @@ impl InFlightTable {
             return full();
         }
         let _turn = lock(&self.turns[key.place(STRIPES)]);
-        while let Some(slot) = self.find(key) {
-            if let Some(verdict) = self.enter(slot, key, limit) {
+        while let Some(seen) = self.find(key) {
+            if let Some(verdict) = enter(seen, key, limit) {
                 return verdict;
             }
         }
@@ -308,6 +325,23 @@ impl fmt::Debug for InFlightTable {
 #[inline]
 const fn tag(key: Key) -> u64 {
     (key.0 | 1 << 39) & ((1 << 40) - 1)
+}
+
+/// Takes a place in a slot; nothing when the slot has passed to another key.
+#[inline]
+fn enter(mut seen: ForeseenPlace<'_>, key: Key, limit: u32) -> Option<Verdict<Place>> {
+    loop {
+        if seen.found >> COUNT_BITS != tag(key) {
+            return None;
+        }
+        if seen.count() >= limit.min(MOST) {
+            return Some(full());
+        }
+        if let Some(place) = seen.take() {
+            return Some(Verdict::Admit(place));
+        }
+        seen.found = load(seen.word);
+    }
 }
 
 #[inline]

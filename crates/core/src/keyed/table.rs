@@ -117,6 +117,12 @@ impl<C: Counters> Table<C> {
         }
     }
 
+    /// Whether any key has an order.
+    #[inline]
+    pub(super) fn has_orders(&self) -> bool {
+        !self.overlay.is_empty()
+    }
+
     /// Looks at where the key's counter would be, so that it is at hand when it is asked. A request that meets
     /// several tables touches all of them first: then the processor waits for all their lines at once instead
     /// of for one after another. What is returned says nothing.
