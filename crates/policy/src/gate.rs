@@ -4,8 +4,8 @@
 //! attributes ──walk──> route, criticality, caller, asks ──charge──> all or none ──> Decision
 //! ```
 //!
-//! The gate is told the moments and shared by threads. A decision takes no lock that another decision waits for, and
-//! no memory from the heap.
+//! The gate is told the moments and shared by threads. A decision takes no lock that another decision waits for, and,
+//! with up to eight rules, no memory from the heap.
 //!
 //! **A request that no route matches** is admitted and meets no rules, as a server without a matching `limit_req`
 //! would: rules refuse, the absence of rules does not. Write a last route for `/**` to leave no gap.

@@ -30,7 +30,8 @@ use std::sync::Arc;
 
 use tidegate_core::Criticality;
 
-/// The most rules that one request can meet, so that a decision needs no memory of its own.
+/// The most rules that one request can meet, shadow values included. With up to eight, a decision needs no memory of
+/// its own.
 pub const MOST_RULES_A_ROUTE: usize = 16;
 
 /// The most plans that one rule can have numbers for: with its own, and while a policy replaces another, its

@@ -8,7 +8,7 @@ use tidegate_core::{Charge, Cost, Criticality};
 use super::{DecisionId, Standings, record};
 use crate::attributes::Attributes;
 use crate::gate::{Counted, HeldPlan, Now, Plan, Spot, Ticket};
-use crate::policy::{MOST_RULES_A_ROUTE, Route, Rule, Settle};
+use crate::policy::{Route, Rule, Settle};
 use crate::record::Record;
 
 /// A request that may pass, with what it took.
@@ -51,34 +51,42 @@ pub(crate) enum Took {
     NoCharge(Ticket, Cost),
 }
 
-/// Up to sixteen, without memory from the heap.
+/// What a request met, up to eight checks of it without memory from the heap. A decision is moved a few times, so room
+/// for sixteen would be carried about by all for the few that need it.
 #[derive(Debug)]
 pub(crate) struct Mets {
-    mets: [Option<Met>; MOST_RULES_A_ROUTE],
+    first: [Option<Met>; IN_PLACE],
     count: usize,
+    rest: Vec<Met>,
 }
 
+/// Checks that are kept in place.
+const IN_PLACE: usize = 8;
+
 impl Mets {
-    /// None yet. Written place by place: a copy of an empty list would move a thousand bytes.
+    /// None yet. Written place by place: a copy of an empty list would move half a thousand bytes.
     #[inline]
     pub(crate) fn new() -> Self {
-        Self { mets: std::array::from_fn(|_| None), count: 0 }
+        Self { first: std::array::from_fn(|_| None), count: 0, rest: Vec::new() }
     }
 
     #[inline(always)]
     pub(crate) fn push(&mut self, met: Met) {
-        if let Some(place) = self.mets.get_mut(self.count) {
-            *place = Some(met);
-            self.count += 1;
+        match self.first.get_mut(self.count) {
+            Some(place) => {
+                *place = Some(met);
+                self.count += 1;
+            }
+            None => self.rest.push(met),
         }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Met> {
-        self.mets[..self.count].iter().flatten()
+        self.first[..self.count].iter().flatten().chain(&self.rest)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Met> {
-        self.mets[..self.count].iter_mut().flatten()
+        self.first[..self.count].iter_mut().flatten().chain(&mut self.rest)
     }
 }
 
