@@ -1,4 +1,4 @@
-//! Instructions for a thousand decisions of a gate with five rules on its route, each kind with a hard limit.
+//! Instructions for a thousand decisions of a gate, from question to end, each kind with a hard limit.
 //!
 //! A limit is the measured count and a tenth, in the release of the compiler that the workspace asks
 //! for. Raising one is a decision: say in the commit what the instructions buy.
@@ -14,10 +14,28 @@ use tidegate_core::{Moment, WallTime};
 use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Source, read};
 
 const REQUESTS: u64 = 1_000;
+/// A quota that admits them, and one that admits each caller once.
+const MANY: &str = "1000000/s";
+const FEW: &str = "1/day";
+
+/// A quota of the caller, which is to be said.
+fn one_rule(quota: &str) -> String {
+    format!(
+        r#"
+        caller = {{ from = ["header:x-api-key"], max_keys = 4000 }}
+        rule.first = {{ key = "caller", quota = "{quota}" }}
+        "#
+    )
+}
+
+/// The same, and a limit of what is in flight.
+fn two_rules(quota: &str) -> String {
+    one_rule(quota) + r#"rule.in_flight  = { key = "caller", limit = 20 }"#
+}
 
 /// Two quotas of the caller, of which the first is to be said; one of everybody, a limit of what is in flight, and
 /// a rule on trial.
-fn policy(quota: &str) -> String {
+fn five_rules(quota: &str) -> String {
     format!(
         r#"
         caller = {{ from = ["header:x-api-key"], max_keys = 4000 }}
@@ -84,7 +102,7 @@ fn ask(gate: &Gate, caller: u64) -> bool {
 }
 
 /// A gate that has seen a thousand callers once.
-fn gate(quota: &str) -> Gate {
+fn gate(policy: fn(&str) -> String, quota: &str) -> Gate {
     let (policy, _) = read(Source::named("gate.toml", policy(quota).as_bytes()), None).expect("a policy");
     let gate = Gate::new(policy, 0x5EED, now(0)).expect("a small one");
     assert_eq!((1..=REQUESTS).filter(|caller| ask(&gate, *caller)).count(), 1_000);
@@ -92,9 +110,13 @@ fn gate(quota: &str) -> Gate {
 }
 
 #[library_benchmark]
-#[bench::admit(args = ("1000000/s"), setup = gate, config = at_most(4_090_000))]
-#[bench::refuse(args = ("1/day"), setup = gate, config = at_most(4_170_000))]
-fn five_rules(gate: Gate) -> (Gate, u64) {
+#[bench::one_admit(args = (one_rule, MANY), setup = gate, config = at_most(4_090_000))]
+#[bench::one_refuse(args = (one_rule, FEW), setup = gate, config = at_most(4_170_000))]
+#[bench::two_admit(args = (two_rules, MANY), setup = gate, config = at_most(4_090_000))]
+#[bench::two_refuse(args = (two_rules, FEW), setup = gate, config = at_most(4_170_000))]
+#[bench::five_admit(args = (five_rules, MANY), setup = gate, config = at_most(4_090_000))]
+#[bench::five_refuse(args = (five_rules, FEW), setup = gate, config = at_most(4_170_000))]
+fn decisions(gate: Gate) -> (Gate, u64) {
     let mut admitted = 0;
     for caller in 1..=REQUESTS {
         admitted += u64::from(ask(black_box(&gate), caller));
@@ -103,6 +125,6 @@ fn five_rules(gate: Gate) -> (Gate, u64) {
     (gate, black_box(admitted))
 }
 
-library_benchmark_group!(name = gates, benchmarks = [five_rules]);
+library_benchmark_group!(name = gates, benchmarks = [decisions]);
 
 main!(library_benchmark_groups = gates);

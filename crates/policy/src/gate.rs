@@ -147,10 +147,10 @@ impl Gate {
             return self.refuse_ambiguous(&walk, &held.plan, now, ambiguous);
         }
         let plan = walk.plan();
-        charge::touch(plan, &asks);
+        charge::touch(&asks);
         // Made where it will stay, since it is large; and over until it is admitted.
         let mut admitted = Admitted::unborn(&held.plan, now);
-        let wait = match charge::charge(plan, &asks, now, &mut admitted.mets) {
+        let wait = match charge::charge(plan, &mut asks, now, &mut admitted.mets) {
             Joint::Admit(wait) => wait,
             Joint::Refuse(rule, refusal) => {
                 let cause = match walk.ruled(rule).rule.limit {
@@ -160,7 +160,7 @@ impl Gate {
                 return self.refuse(&walk, &held.plan, now, (rule, refusal), cause, charge::asked(&asks));
             }
         };
-        admitted.shadow_refusals = charge::charge_shadows(plan, &asks, now, &mut admitted.mets);
+        admitted.shadow_refusals = charge::charge_shadows(&asks, now, &mut admitted.mets);
         for ask in asks.enforced() {
             walk.ruled(ask.rule).counts.admitted.add();
         }
@@ -170,7 +170,7 @@ impl Gate {
         (admitted.id, admitted.spot) = self.books.enter(&walk, now, entry);
         admitted.route = walk.route.map(|(index, _)| index);
         admitted.criticality = walk.criticality;
-        admitted.cost = walk.cost();
+        admitted.cost = walk.cost;
         admitted.wait = wait;
         admitted.caller = walk.caller_key;
         admitted.is_over = false;
@@ -216,7 +216,7 @@ impl Gate {
             cause,
             rule: Arc::clone(&ruled.rule),
             criticality: walk.criticality,
-            cost: walk.cost(),
+            cost: walk.cost,
             plan: Arc::clone(plan),
             route: walk.route.map_or(0, |(index, _)| index),
             position: rule,

@@ -51,6 +51,16 @@ pub(crate) enum Took {
     NoCharge(Ticket, Cost),
 }
 
+impl Took {
+    /// How long the request must wait for it.
+    pub(crate) const fn wait(&self) -> Duration {
+        match self {
+            Self::Charge(_, charge) => charge.wait(),
+            Self::Place(..) | Self::NoCharge(..) => Duration::ZERO,
+        }
+    }
+}
+
 /// What a request met, up to eight checks of it without memory from the heap. A decision is moved a few times, so room
 /// for sixteen would be carried about by all for the few that need it.
 #[derive(Debug)]
@@ -143,7 +153,7 @@ impl Admitted {
     /// The rules in shadow that would have refused it.
     pub fn shadow_refusals(&self) -> impl Iterator<Item = &Rule> {
         let checks = self.route.and_then(|route| self.plan.routes.get(usize::from(route)));
-        let checks = checks.map_or([].as_slice(), Vec::as_slice);
+        let checks = checks.map_or([].as_slice(), |routed| routed.checks.as_slice());
         let refused = checks.iter().enumerate().filter(|(check, _)| self.shadow_refusals >> check & 1 == 1);
         refused.map(|(_, check)| &*self.plan.rules[usize::from(check.rule)].rule)
     }

@@ -210,12 +210,9 @@ impl Gate {
     pub fn counter(&self, rule: &str, key: &str, now: Now) -> Option<Usage> {
         let current = self.current.read();
         self.with_counter(&current, rule, key, now, |chosen, key| match &chosen.measure {
-            Measure::Rate(counter) => Some(counter.usage(key, now)),
-            Measure::Places(limit) => {
-                let table = current.plan.stores.get(chosen.store as usize)?.places()?;
-                Some(places(table.in_flight(key), *limit))
-            }
-        })?
+            Measure::Rate(counter) => counter.usage(key, now),
+            Measure::Places(table, limit) => places(table.in_flight(key), *limit),
+        })
     }
 
     /// Forgets what a key has used by a rule; returns whether that could be done. Places in flight come back by
@@ -227,7 +224,7 @@ impl Gate {
                 counter.reset(key, now);
                 true
             }
-            Measure::Places(_) => false,
+            Measure::Places(..) => false,
         });
         reset.unwrap_or(false)
     }

@@ -112,7 +112,7 @@ impl Books {
             part.show(&mut caller);
         }
         if let Some(key) = walk.caller_key {
-            self.rank(key, &caller, turn, walk.cost(), entry);
+            self.rank(key, &caller, turn, walk.cost, entry);
         }
         if !is_noted {
             return Spot::NOWHERE;
@@ -126,7 +126,7 @@ impl Books {
             caller,
             fingerprint: walk.caller_key.map(Key::bits),
             criticality: walk.criticality,
-            cost: walk.cost(),
+            cost: walk.cost,
             rule: entry.rule.map_or(Text::EMPTY, Text::new),
             refusal: entry.refusal,
             is_shadow_refused: entry.is_shadow_refused,

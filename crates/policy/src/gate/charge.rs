@@ -1,8 +1,8 @@
 //! Charged by all its rules or by none.
 //!
-//! The method is that of [`together`](tidegate_core::together), over quotas and places in flight alike: peek at
-//! all, charge in order, and give back when another thread was faster. The first rule is not peeked at, for
-//! charging it first asks the same question: if it refuses, nothing has been charged yet.
+//! The method is that of [`together`](tidegate_core::together), over quotas and places in flight alike: ask all,
+//! charge in order, and give back when another thread was faster. Most counters, when asked, also say what it takes
+//! to charge them, so that nobody looks for a counter twice.
 //!
 //! Rules in shadow come last and by themselves: they are charged when the request passes, which is when they would
 //! be charged if they were enforced, and whatever they answer changes nothing.
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Refusal, Verdict};
 
+use super::Now;
 use super::plan::{Measure, Plan};
-use super::walk::{Ask, Asks};
-use super::{Counted, Now};
+use super::walk::{Ask, Asks, Foreseen};
 use crate::decision::{Met, Mets, Took};
 
 /// What the enforced rules say together.
@@ -26,41 +26,52 @@ pub(crate) enum Joint {
 }
 
 #[inline]
-pub(crate) fn charge(plan: &Plan, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
-    let refusals = asks.enforced().skip(1).filter_map(|ask| Some((ask.rule, peek(plan, ask, now)?)));
-    if let Some(others) = refusals.reduce(longer) {
-        let first = asks.enforced().next().and_then(|ask| Some((ask.rule, peek(plan, ask, now)?)));
-        let (rule, refusal) = first.map_or(others, |first| longer(first, others));
+pub(crate) fn charge(plan: &Plan, asks: &mut Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
+    let mut refused = None;
+    for ask in asks.enforced_mut() {
+        if let Some(refusal) = foresee(ask, now) {
+            let own = (ask.rule, refusal);
+            refused = Some(refused.map_or(own, |before| longer(before, own)));
+        }
+    }
+    if let Some((rule, refusal)) = refused {
         return Joint::Refuse(rule, refusal);
     }
     let mut wait = Duration::ZERO;
     for ask in asks.enforced() {
-        match take(plan, ask, now) {
-            Verdict::Admit(took) => {
-                if let Took::Charge(_, charge) = &took {
-                    wait = wait.max(charge.wait());
+        let took = match carry_out(ask) {
+            Some(took) => took,
+            None => match take(ask, now) {
+                Verdict::Admit(took) => {
+                    wait = wait.max(took.wait());
+                    took
                 }
-                mets.push(met(ask, took));
-            }
-            Verdict::Refuse(refusal) => {
-                for met in mets.iter_mut() {
-                    met.settle(plan, now, Cost::ZERO);
-                    met.give_back(plan);
+                Verdict::Refuse(refusal) => {
+                    give_all_back(plan, now, mets);
+                    return Joint::Refuse(ask.rule, refusal);
                 }
-                *mets = Mets::new();
-                return Joint::Refuse(ask.rule, refusal);
-            }
-        }
+            },
+        };
+        mets.push(met(ask, took));
     }
     Joint::Admit(wait)
 }
 
+#[cold]
+fn give_all_back(plan: &Plan, now: Now, mets: &mut Mets) {
+    for met in mets.iter_mut() {
+        met.settle(plan, now, Cost::ZERO);
+        met.give_back(plan);
+    }
+    *mets = Mets::new();
+}
+
 /// Charges the rules in shadow; returns the positions of those that would have refused.
 #[inline]
-pub(crate) fn charge_shadows(plan: &Plan, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> u16 {
+pub(crate) fn charge_shadows(asks: &Asks<'_>, now: Now, mets: &mut Mets) -> u16 {
     let mut refused = 0;
     for ask in asks.shadows() {
-        match take(plan, ask, now) {
+        match take(ask, now) {
             Verdict::Admit(took) => mets.push(met(ask, took)),
             Verdict::Refuse(_) => refused |= 1 << ask.check,
         }
@@ -74,7 +85,7 @@ pub(crate) fn asked(asks: &Asks<'_>) -> Mets {
     for ask in asks.enforced() {
         let took = match &ask.chosen.measure {
             Measure::Rate(counter) => Took::NoCharge(counter.ticket(), ask.cost),
-            Measure::Places(limit) => Took::Place(*limit, None),
+            Measure::Places(_, limit) => Took::Place(*limit, None),
         };
         mets.push(met(ask, took));
     }
@@ -84,43 +95,70 @@ pub(crate) fn asked(asks: &Asks<'_>) -> Mets {
 /// Looks at all counters before any is asked: with many keys none of them is in the processor's cache, and waiting
 /// for all at once takes as long as waiting for one.
 #[inline]
-pub(crate) fn touch(plan: &Plan, asks: &Asks<'_>) {
+pub(crate) fn touch(asks: &Asks<'_>) {
     let touched = asks.iter().map(|ask| match &ask.chosen.measure {
         Measure::Rate(counter) => counter.touch(ask.key),
-        Measure::Places(_) => match plan.counted(ask.chosen.store) {
-            Some(Counted::Places(table)) => table.touch(ask.key),
-            Some(Counted::Rate(_)) | None => 0,
-        },
+        Measure::Places(table, _) => table.touch(ask.key),
     });
     black_box(touched.fold(0, u64::wrapping_add));
 }
 
+/// Asks one rule; notes what it takes to charge it, where the counter says so.
 #[inline]
-pub(crate) fn peek(plan: &Plan, ask: &Ask<'_>, now: Now) -> Option<Refusal> {
+fn foresee(ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
+    let foreseen = match &ask.chosen.measure {
+        Measure::Rate(counter) => {
+            counter.foresee(ask.key, now, ask.cost).map(|verdict| verdict.map(Foreseen::Charge))
+        }
+        Measure::Places(table, limit) => {
+            table.foresee(ask.key, *limit).map(|verdict| verdict.map(Foreseen::Place))
+        }
+    };
+    match foreseen {
+        Some(Verdict::Admit(foreseen)) => {
+            ask.foreseen = foreseen;
+            None
+        }
+        Some(Verdict::Refuse(refusal)) => Some(refusal),
+        None => peek(ask, now),
+    }
+}
+
+#[inline(never)]
+pub(crate) fn peek(ask: &Ask<'_>, now: Now) -> Option<Refusal> {
     match &ask.chosen.measure {
         Measure::Rate(counter) => counter.peek(ask.key, now, ask.cost).refusal(),
-        Measure::Places(limit) => match plan.counted(ask.chosen.store) {
-            Some(Counted::Places(table)) => table.peek(ask.key, *limit).refusal(),
-            _ => None,
-        },
+        Measure::Places(table, limit) => table.peek(ask.key, *limit).refusal(),
+    }
+}
+
+/// Charges as foreseen; nothing when nothing was foreseen or another thread was faster.
+#[inline]
+fn carry_out(ask: &Ask<'_>) -> Option<Took> {
+    match (&ask.foreseen, &ask.chosen.measure) {
+        (Foreseen::Charge(foreseen), Measure::Rate(counter)) => {
+            foreseen.take().map(|charge| Took::Charge(counter.ticket(), charge))
+        }
+        (Foreseen::Place(foreseen), Measure::Places(_, limit)) => {
+            foreseen.take().map(|place| Took::Place(*limit, Some(place)))
+        }
+        (Foreseen::Unknown | Foreseen::Charge(_) | Foreseen::Place(_), _) => None,
     }
 }
 
 #[inline]
-fn take(plan: &Plan, ask: &Ask<'_>, now: Now) -> Verdict<Took> {
+fn take(ask: &Ask<'_>, now: Now) -> Verdict<Took> {
     match &ask.chosen.measure {
         Measure::Rate(counter) => {
             counter.take(ask.key, now, ask.cost).map(|charge| Took::Charge(counter.ticket(), charge))
         }
-        Measure::Places(limit) => match plan.counted(ask.chosen.store) {
-            Some(Counted::Places(table)) => {
-                table.take(ask.key, *limit).map(|place| Took::Place(*limit, Some(place)))
-            }
-            _ => Verdict::Admit(Took::Place(*limit, None)),
-        },
+        Measure::Places(table, limit) => {
+            table.take(ask.key, *limit).map(|place| Took::Place(*limit, Some(place)))
+        }
     }
 }
 
+#[inline]
 fn met(ask: &Ask<'_>, took: Took) -> Met {
     Met { rule: ask.rule, is_enforced: ask.is_enforced, store: ask.chosen.store, key: ask.key, took }
 }

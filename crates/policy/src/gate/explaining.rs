@@ -7,7 +7,7 @@ use tidegate_core::{Refusal, Usage, Verdict};
 use super::keys::{Found, NoPart, Part};
 use super::plan::{Check, Choice, Measure, plan_names};
 use super::walk::{Ask, Given, Walk};
-use super::{Counted, Gate, Now};
+use super::{Gate, Now};
 use crate::attributes::Attributes;
 use crate::decision::places;
 use crate::explain::{Answer, Because, CallerSeen, Explanation, KeyPart, RouteTaken, RuleExplanation};
@@ -36,7 +36,7 @@ impl Gate {
                 Given::Default => Because::Default,
             },
             caller: (!walk.checks().is_empty()).then(|| caller(&walk)),
-            cost: walk.cost(),
+            cost: walk.cost,
             rules: rules.collect(),
         }
     }
@@ -68,11 +68,11 @@ fn explain(walk: &Walk<'_>, now: Now, place: u8, check: Check) -> RuleExplanatio
     let standing = standing.filter(|(_, until)| until.is_none_or(|until| walk.now < until));
     let ask = walk.ask(place, check, mode == Mode::Enforce && !check.is_shadow_value);
     let (usage, written) =
-        ask.as_ref().map_or_else(|_| default_state(walk, check), |ask| state(walk, ask, now));
+        ask.as_ref().map_or_else(|_| default_state(walk, check), |(ask, _)| state(ask, now));
     let answer = match &ask {
         _ if mode == Mode::Disabled => Answer::Nothing,
         Err(header) => Answer::BadKey { header: (*header).to_owned() },
-        Ok(ask) => match peek(walk, ask, now) {
+        Ok((ask, _)) => match peek(ask, now) {
             Ok(wait) => Answer::Pass { wait },
             Err(refusal) => Answer::Refuse(refusal),
         },
@@ -85,10 +85,10 @@ fn explain(walk: &Walk<'_>, now: Now, place: u8, check: Check) -> RuleExplanatio
         is_switched: standing.is_some(),
         is_shadow_value: check.is_shadow_value,
         key: key(walk, check),
-        variation: ask.as_ref().map_or(Variation::Default, |ask| variation(walk, ask)),
+        variation: ask.as_ref().map_or(Variation::Default, |(_, choice)| variation(walk, *choice)),
         written,
         is_concurrency: matches!(ruled.rule.limit, Limit::Concurrency(_)),
-        cost: ask.as_ref().map_or_else(|_| walk.cost(), |ask| ask.cost),
+        cost: ask.as_ref().map_or_else(|_| walk.cost, |(ask, _)| ask.cost),
         usage,
         answer,
     }
@@ -111,8 +111,8 @@ fn shown(source: &KeySource, part: Found<'_>) -> Option<String> {
     }
 }
 
-fn variation(walk: &Walk<'_>, ask: &Ask<'_>) -> Variation {
-    match ask.choice {
+fn variation(walk: &Walk<'_>, choice: Choice) -> Variation {
+    match choice {
         Choice::Default => Variation::Default,
         Choice::Criticality(level) => Variation::Criticality(level),
         Choice::Plan(number) => {
@@ -126,15 +126,11 @@ fn variation(walk: &Walk<'_>, ask: &Ask<'_>) -> Variation {
     }
 }
 
-fn state(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> (Usage, String) {
+fn state(ask: &Ask<'_>, now: Now) -> (Usage, String) {
     match &ask.chosen.measure {
         Measure::Rate(counter) => (counter.usage(ask.key, now), counter.rate().written.clone()),
-        Measure::Places(limit) => {
-            let taken = match walk.plan().counted(ask.chosen.store) {
-                Some(Counted::Places(table)) => table.in_flight(ask.key),
-                Some(Counted::Rate(_)) | None => 0,
-            };
-            (places(taken, *limit), format!("{limit} in flight"))
+        Measure::Places(table, limit) => {
+            (places(table.in_flight(ask.key), *limit), format!("{limit} in flight"))
         }
     }
 }
@@ -152,12 +148,12 @@ fn default_state(walk: &Walk<'_>, check: Check) -> (Usage, String) {
     }
 }
 
-fn peek(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> Result<Duration, Refusal> {
+fn peek(ask: &Ask<'_>, now: Now) -> Result<Duration, Refusal> {
     match &ask.chosen.measure {
         Measure::Rate(counter) => match counter.peek(ask.key, now, ask.cost) {
             Verdict::Admit(wait) => Ok(wait),
             Verdict::Refuse(refusal) => Err(refusal),
         },
-        Measure::Places(_) => super::charge::peek(walk.plan(), ask, now).map_or(Ok(Duration::ZERO), Err),
+        Measure::Places(..) => super::charge::peek(ask, now).map_or(Ok(Duration::ZERO), Err),
     }
 }

@@ -13,13 +13,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use tidegate_core::keyed::{InFlightTable, Key, MaxKeys};
-use tidegate_core::{Criticality, Invalid};
+use tidegate_core::{Cost, Criticality, Invalid};
 
 use super::Now;
 use super::books::{Books, RuleCounts};
 use super::keys::{Keying, Keys, written};
-use super::store::{Counter, Store, family, store_for};
-use crate::policy::{KeySpec, Limit, Policy, Rule};
+use super::store::{Counting, Store, family, store_for};
+use crate::policy::{KeySpec, Limit, Matcher, Policy, Rule};
 
 /// The most checks one request can meet: rules, and shadow values beside them.
 pub(crate) const MOST_CHECKS: usize = crate::policy::MOST_RULES_A_ROUTE;
@@ -37,12 +37,20 @@ const MOST_OVERRIDES: usize = 16_384;
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) policy: Arc<Policy>,
-    /// The checks of each route, in the order of the policy's routes.
-    pub(crate) routes: Vec<Vec<Check>>,
+    /// In the order of the policy's routes.
+    pub(crate) routes: Vec<Routed>,
     pub(crate) rules: Vec<Ruled>,
     pub(crate) stores: Vec<Arc<Kept>>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) books: Arc<Books>,
+}
+
+/// What a route's requests are asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Routed {
+    pub(crate) checks: Vec<Check>,
+    /// Whether it takes every request.
+    pub(crate) takes_all: bool,
 }
 
 /// One question a route's requests are asked.
@@ -59,6 +67,8 @@ pub(crate) struct Ruled {
     pub(crate) rule: Arc<Rule>,
     pub(crate) keying: Keying,
     pub(crate) tells_callers: bool,
+    /// What a request costs here, where that is not the route's cost.
+    pub(crate) cost: Option<Cost>,
     pub(crate) counts: Arc<RuleCounts>,
 }
 
@@ -70,7 +80,7 @@ pub(crate) struct Kept {
 
 pub(crate) enum Counters {
     Rate(Arc<dyn Store>),
-    Places(Box<InFlightTable>),
+    Places(Arc<InFlightTable>),
 }
 
 /// By what counters are found again.
@@ -111,6 +121,8 @@ pub(crate) struct RuleLimits {
     plans: Vec<Option<Chosen>>,
     per_criticality: [Option<Chosen>; 4],
     pub(crate) shadow: Option<Chosen>,
+    /// Whether all plans and criticalities have the default.
+    pub(crate) is_uniform: bool,
 }
 
 /// What the callers table says of one caller.
@@ -131,8 +143,9 @@ pub(crate) struct Chosen {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Measure {
-    Rate(Arc<dyn Counter>),
-    Places(u32),
+    Rate(Counting),
+    /// So many in flight.
+    Places(Arc<InFlightTable>, u32),
 }
 
 /// Which of a rule's limits was chosen.
@@ -177,13 +190,6 @@ impl Kept {
         match &self.counters {
             Counters::Rate(store) => Some(store),
             Counters::Places(_) => None,
-        }
-    }
-
-    pub(crate) fn places(&self) -> Option<&InFlightTable> {
-        match &self.counters {
-            Counters::Rate(_) => None,
-            Counters::Places(table) => Some(table),
         }
     }
 }
@@ -253,11 +259,15 @@ impl Builder {
                 rule: Arc::clone(rule),
                 keying,
                 tells_callers,
+                cost: rule.cost.as_ref().map(|cost| cost.estimate),
                 counts: books.counts(&rule.name),
             });
         }
         self.known_callers(&policy, &numbers, &mut limits)?;
-        let routes = policy.routes.iter().map(|route| checks(&policy, &route.name, &route.rules));
+        let routes = policy.routes.iter().map(|route| {
+            let checks = checks(&policy, &route.name, &route.rules)?;
+            Ok(Routed { checks, takes_all: route.matcher == Matcher::default() })
+        });
         let routes = routes.collect::<Result<_, _>>()?;
         let (keys, books) = (self.keys, Arc::clone(books));
         Ok((Plan { policy, routes, rules, stores: self.stores, keys, books }, limits))
@@ -284,7 +294,8 @@ impl Builder {
                 Some(self.chosen(rule, role, criticality.as_str(), limit)?);
         }
         let shadow = rule.shadow.as_ref().map(|limit| self.chosen(rule, Role::Shadow, "shadow", limit));
-        Ok(RuleLimits { default, plans, per_criticality, shadow: shadow.transpose()? })
+        let is_uniform = rule.plans.is_empty() && rule.per_criticality.is_empty();
+        Ok(RuleLimits { default, plans, per_criticality, shadow: shadow.transpose()?, is_uniform })
     }
 
     fn known_callers(
@@ -331,8 +342,12 @@ impl Builder {
         let store = self.store(rule, role, limit)?;
         let measure = match (limit, &self.stores[store as usize].counters) {
             (Limit::Rate(rate), Counters::Rate(store)) => Measure::Rate(store.enrol(label, rate, self.now)?),
-            (Limit::Rate(_), Counters::Places(_)) => Measure::Places(0),
-            (Limit::Concurrency(limit), _) => Measure::Places(*limit),
+            (Limit::Concurrency(limit), Counters::Places(table)) => {
+                Measure::Places(Arc::clone(table), *limit)
+            }
+            (Limit::Rate(_), Counters::Places(_)) | (Limit::Concurrency(_), Counters::Rate(_)) => {
+                return Err(Invalid::new("counters", &rule.name, "of the kind of the limit"));
+            }
         };
         Ok(Chosen { store, measure })
     }
@@ -360,7 +375,7 @@ impl Builder {
             || {
                 let counters = match limit {
                     Limit::Rate(rate) => Counters::Rate(store_for(&rate.shape, keys, self.seed)),
-                    Limit::Concurrency(_) => Counters::Places(Box::new(InFlightTable::new(keys, self.seed))),
+                    Limit::Concurrency(_) => Counters::Places(Arc::new(InFlightTable::new(keys, self.seed))),
                 };
                 Arc::new(Kept { name: name.clone(), counters })
             },

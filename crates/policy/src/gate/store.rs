@@ -11,15 +11,19 @@
 //! | nobody is deciding under policy 1 | 10/s, 15/s     | only the store itself; policy 2 |
 //! | [`Store::tidy`]   | 15/s                           | what 10/s wrote is now expressed in 15/s |
 //!
+//! Nearly every rule is of the due family, so its counters are known by their own type ([`Counting::Due`]) and decided
+//! with in place; the others are called.
+//!
 //! Admitted requests remember the number of the limit that charged them, not the limit, so that a response
 //! that streams for hours keeps nothing in the table. Who settles after that limit has left takes more if the
 //! true cost was more, and gives nothing back.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tidegate_core::keyed::{CellTable, Cells, Counters, DueSlots, DueTable, Key, MaxKeys, Table};
+use tidegate_core::keyed::{CellTable, Cells, Counters, DueSlots, DueTable, Foreseen, Key, MaxKeys, Table};
 use tidegate_core::rate::{Calendar, FixedWindow, SlidingLog, SlidingWindow, WarmUp};
 use tidegate_core::{Charge, Cost, Invalid, Moment, Usage, Verdict, WallTime};
 
@@ -43,10 +47,58 @@ pub(crate) trait Counter: Send + Sync + fmt::Debug {
     fn reset(&self, key: Key, now: Now);
 }
 
+/// One rate limit over its store's counters, as it is decided with.
+#[derive(Clone, Debug)]
+pub(crate) enum Counting {
+    /// Of the due family.
+    Due(Arc<Enlisted<DueSlots>>),
+    /// Of another one.
+    Other(Arc<dyn Counter>),
+}
+
+impl Deref for Counting {
+    type Target = dyn Counter;
+
+    #[inline]
+    fn deref(&self) -> &(dyn Counter + 'static) {
+        match self {
+            Self::Due(limit) => &**limit,
+            Self::Other(limit) => &**limit,
+        }
+    }
+}
+
+impl Counting {
+    #[inline]
+    pub(crate) fn ticket(&self) -> Ticket {
+        match self {
+            Self::Due(limit) => limit.ticket,
+            Self::Other(limit) => limit.ticket(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn touch(&self, key: Key) -> u64 {
+        match self {
+            Self::Due(limit) => limit.table.touch(key),
+            Self::Other(limit) => limit.touch(key),
+        }
+    }
+
+    /// What the counter would answer, where it can also say what it takes to do it.
+    #[inline]
+    pub(crate) fn foresee(&self, key: Key, now: Now, cost: Cost) -> Option<Verdict<Foreseen<'_>>> {
+        match self {
+            Self::Due(limit) => limit.table.foresee(&limit.rule, key, now.moment, cost),
+            Self::Other(_) => None,
+        }
+    }
+}
+
 /// One table of counters of a rate rule.
 pub(crate) trait Store: Send + Sync + fmt::Debug {
     /// The counters under `rate`. `label` says what the limit is for, so that its successor inherits from it.
-    fn enrol(&self, label: &str, rate: &Rate, now: Now) -> Result<Arc<dyn Counter>, Invalid>;
+    fn enrol(&self, label: &str, rate: &Rate, now: Now) -> Result<Counting, Invalid>;
     /// The limit with this number, or another one if it has left.
     fn counter(&self, ticket: Ticket) -> Option<Arc<dyn Counter>>;
     /// Lets limits go that nobody uses any more.
@@ -105,6 +157,7 @@ impl Reading for WallTime {
 /// Counters that know which shapes are theirs.
 trait Family: Counters + Sized {
     fn enrol(table: &Table<Self>, shape: &Shape) -> Result<Self::Rule, Invalid>;
+    fn counting(limit: Arc<Enlisted<Self>>) -> Counting;
 }
 
 fn other_family<R>(shape: &Shape) -> Result<R, Invalid> {
@@ -120,6 +173,10 @@ impl Family for DueSlots {
             other => other_family(other),
         }
     }
+
+    fn counting(limit: Arc<Enlisted<Self>>) -> Counting {
+        Counting::Due(limit)
+    }
 }
 
 macro_rules! family_of_cells {
@@ -130,6 +187,10 @@ macro_rules! family_of_cells {
                     Shape::$rule(rule) => table.enrol(rule.clone()),
                     other => other_family(other),
                 }
+            }
+
+            fn counting(limit: Arc<Enlisted<Self>>) -> Counting {
+                Counting::Other(limit)
             }
         }
     )*};
@@ -149,7 +210,7 @@ struct Limits<C: Counters> {
 }
 
 /// A limit that a table knows.
-struct Enlisted<C: Counters> {
+pub(crate) struct Enlisted<C: Counters> {
     table: Arc<Table<C>>,
     rule: C::Rule,
     rate: Rate,
@@ -203,10 +264,10 @@ impl<C> Store for Kept<C>
 where
     C: Family<Time: Reading + Send + Sync, Rule: Send + Sync> + Send + Sync + 'static,
 {
-    fn enrol(&self, label: &str, rate: &Rate, now: Now) -> Result<Arc<dyn Counter>, Invalid> {
+    fn enrol(&self, label: &str, rate: &Rate, now: Now) -> Result<Counting, Invalid> {
         let mut limits = self.limits.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = limits.enlisted.iter().find(|limit| limit.rate == *rate) {
-            return Ok(Arc::<Enlisted<C>>::clone(known));
+            return Ok(C::counting(Arc::clone(known)));
         }
         if limits.enlisted.len() == MOST_LIMITS {
             limits.retire_unused(&self.table, now);
@@ -216,7 +277,7 @@ where
         let (table, label) = (Arc::clone(&self.table), label.to_owned());
         let limit = Arc::new(Enlisted { table, rule, rate: rate.clone(), label, ticket });
         limits.enlisted.push(Arc::clone(&limit));
-        Ok(limit)
+        Ok(C::counting(limit))
     }
 
     fn counter(&self, ticket: Ticket) -> Option<Arc<dyn Counter>> {

@@ -3,12 +3,12 @@
 //! [`decide`](super::Gate::decide) and [`explain`](super::Gate::explain) take the same walk, so that what is
 //! explained is what would be done.
 
-use tidegate_core::keyed::Key;
+use tidegate_core::keyed::{self, Key};
 use tidegate_core::{Cost, Criticality, Moment};
 
 use super::current::Current;
 use super::keys::{self, Found, Keying, NoPart, Part};
-use super::plan::{Check, Choice, Chosen, Known, MOST_CHECKS, MOST_PARTS, Plan, Ruled};
+use super::plan::{Check, Choice, Chosen, Known, MOST_CHECKS, MOST_PARTS, Plan, RuleLimits, Ruled};
 use crate::attributes::Attributes;
 use crate::policy::{Mode, Policy, Route};
 
@@ -23,7 +23,16 @@ pub(crate) struct Ask<'a> {
     pub(crate) key: Key,
     pub(crate) cost: Cost,
     pub(crate) chosen: &'a Chosen,
-    pub(crate) choice: Choice,
+    pub(crate) foreseen: Foreseen<'a>,
+}
+
+/// What a check is known to answer before it is charged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Foreseen<'a> {
+    /// Nothing; or a yes, which must be asked for again.
+    Unknown,
+    Charge(keyed::Foreseen<'a>),
+    Place(keyed::ForeseenPlace<'a>),
 }
 
 /// Up to sixteen of them, without memory from the heap.
@@ -48,12 +57,16 @@ impl<'a> Asks<'a> {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Ask<'a>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Ask<'a>> {
         self.asks[..self.count].iter().flatten()
     }
 
-    pub(crate) fn enforced(&self) -> impl DoubleEndedIterator<Item = &Ask<'a>> {
+    pub(crate) fn enforced(&self) -> impl Iterator<Item = &Ask<'a>> {
         self.iter().filter(|ask| ask.is_enforced)
+    }
+
+    pub(crate) fn enforced_mut(&mut self) -> impl Iterator<Item = &mut Ask<'a>> {
+        self.asks[..self.count].iter_mut().flatten().filter(|ask| ask.is_enforced)
     }
 
     pub(crate) fn shadows(&self) -> impl Iterator<Item = &Ask<'a>> {
@@ -85,6 +98,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) caller: Found<'a>,
     pub(crate) caller_key: Option<Key>,
     pub(crate) known: Option<&'a Known>,
+    /// What the route's requests cost.
+    pub(crate) cost: Cost,
 }
 
 /// A header field with several lines that would have been part of a key.
@@ -98,8 +113,10 @@ impl<'a> Walk<'a> {
     #[inline]
     pub(crate) fn new(current: &'a Current, attributes: &'a Attributes<'a>, now: Moment) -> Self {
         let policy = &current.plan.policy;
-        let mut routes = (0..).zip(&policy.routes);
-        let route = routes.find(|(_, route)| route.matcher.matches(attributes));
+        let mut routes = (0..).zip(policy.routes.iter().zip(&current.plan.routes));
+        let matching =
+            routes.find(|(_, (route, routed))| routed.takes_all || route.matcher.matches(attributes));
+        let route = matching.map(|(index, (route, _))| (index, route));
         let (criticality, given) = criticality(policy, attributes);
         let (caller, caller_key, known) = match route {
             Some((_, route)) if !route.is_exempt && !route.rules.is_empty() => {
@@ -109,7 +126,8 @@ impl<'a> Walk<'a> {
             }
             _ => (Err(NoPart::Missing), None, None),
         };
-        Self { current, attributes, now, route, criticality, given, caller, caller_key, known }
+        let cost = route.map_or(Cost::ONE, |(_, route)| route.cost.of(attributes.method));
+        Self { current, attributes, now, route, criticality, given, caller, caller_key, known, cost }
     }
 
     pub(crate) fn plan(&self) -> &'a Plan {
@@ -119,18 +137,13 @@ impl<'a> Walk<'a> {
     /// The checks of its route: none for an exempt one.
     pub(crate) fn checks(&self) -> &'a [Check] {
         match self.route {
-            Some((index, route)) if !route.is_exempt => &self.plan().routes[usize::from(index)],
+            Some((index, route)) if !route.is_exempt => &self.plan().routes[usize::from(index)].checks,
             _ => &[],
         }
     }
 
     pub(crate) fn ruled(&self, rule: u16) -> &'a Ruled {
         &self.plan().rules[usize::from(rule)]
-    }
-
-    /// What the route's requests cost.
-    pub(crate) fn cost(&self) -> Cost {
-        self.route.map_or(Cost::ONE, |(_, route)| route.cost.of(self.attributes.method))
     }
 
     /// Everything to ask. A key that could be read in two ways ends the walk if its rule is enforced.
@@ -143,7 +156,7 @@ impl<'a> Walk<'a> {
             }
             let is_enforced = mode == Mode::Enforce && !check.is_shadow_value;
             match self.ask(place, check, is_enforced) {
-                Ok(ask) => asks.push(ask),
+                Ok((ask, _)) => asks.push(ask),
                 Err(header) if is_enforced => return Err(Ambiguous { rule: check.rule, header }),
                 Err(_) => {}
             }
@@ -151,9 +164,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What one check asks; the header field that could be read in two ways, if its key has one.
+    /// What one check asks, and which of the rule's limits that is; the header field that could be read in two ways, if its key has one.
     #[inline(always)]
-    pub(crate) fn ask(&self, place: u8, check: Check, is_enforced: bool) -> Result<Ask<'a>, &'a str> {
+    pub(crate) fn ask(
+        &self,
+        place: u8,
+        check: Check,
+        is_enforced: bool,
+    ) -> Result<(Ask<'a>, Choice), &'a str> {
         let ruled = self.ruled(check.rule);
         let (key, is_missing) = match self.key(ruled) {
             Ok(key) => (key, false),
@@ -161,13 +179,29 @@ impl<'a> Walk<'a> {
             Err(NoPart::Repeated(header)) => return Err(header),
         };
         let (chosen, choice) = self.choose(check, ruled, is_missing);
-        let cost = ruled.rule.cost.as_ref().map_or_else(|| self.cost(), |cost| cost.estimate);
-        Ok(Ask { check: place, rule: check.rule, is_enforced, key, cost, chosen, choice })
+        let (cost, foreseen) = (ruled.cost.unwrap_or(self.cost), Foreseen::Unknown);
+        Ok((Ask { check: place, rule: check.rule, is_enforced, key, cost, chosen, foreseen }, choice))
     }
 
+    /// The limit that applies; in the usual case, in which nobody has one of its own, without a closer look.
     #[inline]
     fn choose(&self, check: Check, ruled: &Ruled, is_missing: bool) -> (&'a Chosen, Choice) {
         let limits = &self.current.limits.rules[usize::from(check.rule)];
+        let is_usual = limits.is_uniform && self.known.is_none() && self.current.overrides.is_empty();
+        if is_usual && !check.is_shadow_value {
+            return (&limits.default, Choice::Default);
+        }
+        self.choose_among(limits, check, ruled, is_missing)
+    }
+
+    #[inline(never)]
+    fn choose_among(
+        &self,
+        limits: &'a RuleLimits,
+        check: Check,
+        ruled: &Ruled,
+        is_missing: bool,
+    ) -> (&'a Chosen, Choice) {
         if let Some(shadow) = limits.shadow.as_ref().filter(|_| check.is_shadow_value) {
             return (shadow, Choice::Default);
         }
