@@ -55,7 +55,9 @@ impl<B: Body> GuardedBody<B> {
 }
 
 impl<B> GuardedBody<B> {
-    pub(crate) const fn refused(text: Bytes) -> Self {
+    /// The short text of a refusal.
+    #[must_use]
+    pub const fn refused(text: Bytes) -> Self {
         Self { kind: Kind::Refused { text } }
     }
 }
@@ -130,6 +132,11 @@ pin_project! {
 }
 
 impl<B> CountedBody<B> {
+    /// A body whose bytes nobody needs to know.
+    pub const fn uncounted(body: B) -> Self {
+        Self::new(body, None)
+    }
+
     pub(crate) const fn new(body: B, count: Option<Arc<AtomicU64>>) -> Self {
         Self { body, count }
     }

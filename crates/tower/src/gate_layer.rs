@@ -27,9 +27,9 @@ use tower_service::Service;
 
 pub use future::ResponseFuture;
 
+use crate::admission::Admission;
 use crate::body::{CountedBody, GuardedBody};
 use crate::clock::{Clock, SystemClock};
-use crate::guard::Guard;
 use crate::identify::{HttpIdentify, Identify};
 use crate::respond::{Respond, Speech};
 
@@ -44,6 +44,24 @@ struct Shared<I> {
     identify: I,
     clock: Arc<dyn Clock>,
     respond: Arc<Respond>,
+}
+
+impl<I> Shared<I> {
+    fn admit<B>(&self, request: &Request<B>) -> Result<Admission, Response<Bytes>>
+    where
+        I: Identify<Request<B>>,
+    {
+        let Self { gate, identify, clock, respond } = self;
+        let now = clock.now();
+        let speech = || Speech::of(request.headers());
+        match identify.identify(request, |attributes| gate.decide(now, attributes)) {
+            Ok(Decision::Admit(admitted)) => {
+                Ok(Admission::new(admitted, request.method(), Arc::clone(clock), Arc::clone(respond)))
+            }
+            Ok(Decision::Refuse(refused)) => Err(respond.refused(now, &refused, speech())),
+            Err(unclear) => Err(respond.unclear(unclear, speech())),
+        }
+    }
 }
 
 impl GateLayer {
@@ -149,28 +167,19 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Shared { gate, identify, clock, respond } = &*self.shared;
-        let speech = Speech::of(request.headers());
-        let now = clock.now();
-        let admitted = match identify.identify(&request, |attributes| gate.decide(now, attributes)) {
-            Ok(Decision::Admit(admitted)) => admitted,
-            Ok(Decision::Refuse(refused)) => {
-                return ResponseFuture::refused(respond.refused(now, &refused, speech));
-            }
-            Err(unclear) => return ResponseFuture::refused(respond.unclear(unclear, speech)),
+        let admission = match self.shared.admit(&request) {
+            Ok(admission) => admission,
+            Err(response) => return ResponseFuture::refused(response),
         };
-        let wait = admitted.wait();
-        let guard = Guard::new(admitted, Arc::clone(clock));
-        let method = request.method().clone();
-        let request = request.map(|body| CountedBody::new(body, guard.received()));
-        let ending = future::Ending { guard, method, respond: Arc::clone(respond) };
+        let wait = admission.wait();
+        let request = request.map(|body| admission.counted(body));
         if wait.is_zero() {
-            return ResponseFuture::calling(self.inner.call(request), ending);
+            return ResponseFuture::calling(self.inner.call(request), admission);
         }
         // The service that said it is ready must be the one that is called; a clone of it has said nothing.
         let clone = self.inner.clone();
         let ready = mem::replace(&mut self.inner, clone);
-        ResponseFuture::waiting(wait, ready, request, ending)
+        ResponseFuture::waiting(wait, ready, request, admission)
     }
 }
 

@@ -118,11 +118,25 @@ impl<B> Identify<Request<B>> for HttpIdentify {
         request: &Request<B>,
         question: impl FnOnce(&Attributes<'_>) -> T,
     ) -> Result<T, Unclear> {
+        self.identify_from(request.extensions().get::<Peer>().copied(), request, question)
+    }
+}
+
+impl HttpIdentify {
+    /// Identifies a request whose sender is known.
+    ///
+    /// # Errors
+    /// When the request can be read in two ways, and a rule could be walked around.
+    pub fn identify_from<B, T>(
+        &self,
+        peer: Option<Peer>,
+        request: &Request<B>,
+        question: impl FnOnce(&Attributes<'_>) -> T,
+    ) -> Result<T, Unclear> {
         let normal = path::normal(request.uri().path());
         if normal.is_unclear && self.refuses_unclear_paths() {
             return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
         }
-        let peer = request.extensions().get::<Peer>();
         let is_trusted = peer.is_some_and(|peer| peer.is_trusted);
         Ok(question(&Attributes {
             method: request.method().as_str(),

@@ -36,8 +36,10 @@
 //! | what the gate is told of a request | [`identify`] |
 //! | where the time comes from | [`clock`] |
 //! | what callers are told: statuses, fields, problems, gRPC | [`respond`] |
+//! | a request on its way, for drivers that are no tower service | [`admission`] |
 //! | the bodies, with the permit on the answer's | [`body`] |
 
+pub mod admission;
 pub mod body;
 pub mod clock;
 pub mod gate_layer;
@@ -45,6 +47,7 @@ mod guard;
 pub mod identify;
 pub mod respond;
 
+pub use admission::Admission;
 pub use clock::{Clock, SystemClock};
 pub use gate_layer::{GateLayer, GateService};
 pub use identify::{HttpIdentify, Identify, Peer};

@@ -32,7 +32,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tidegate_core::{Refusal, Retry};
 use tidegate_policy::{Admitted, Cause, Now, Refused, Standings};
 
-pub use fields::{LegacyReset, RateLimitFields};
+pub use tidegate_policy::policy::{LegacyReset, RatelimitFields};
 
 use self::grpc::Pushback;
 use self::kind::Kind;
@@ -53,7 +53,7 @@ const TRUE: HeaderValue = HeaderValue::from_static("true");
 /// How callers are answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Respond {
-    fields: RateLimitFields,
+    fields: RatelimitFields,
     legacy: Option<LegacyReset>,
     is_debugging: bool,
 }
@@ -61,7 +61,7 @@ pub struct Respond {
 impl Respond {
     /// The same, with the `RateLimit` fields on other answers.
     #[must_use]
-    pub const fn ratelimit_fields(self, fields: RateLimitFields) -> Self {
+    pub const fn ratelimit_fields(self, fields: RatelimitFields) -> Self {
         Self { fields, ..self }
     }
 
@@ -97,7 +97,7 @@ impl Respond {
         };
         let headers = response.headers_mut();
         said.write(headers, speech);
-        if self.fields != RateLimitFields::Never {
+        if self.fields != RatelimitFields::Never {
             fields::write(headers, &standings, said.retry_after());
         }
         if let Some(reset) = self.legacy {
@@ -119,6 +119,21 @@ impl Respond {
         Said { kind, rule: None, detail, retry: refusal.retry }.plain(speech)
     }
 
+    /// The answer to a request that was not refused, and still cannot be served.
+    #[must_use]
+    pub fn trouble(&self, trouble: Trouble, speech: Speech) -> Response<Bytes> {
+        let kind = match trouble {
+            Trouble::Unclear(what) => return self.unclear(Unclear { what }, speech),
+            Trouble::NoRoute => Kind::NoRoute,
+            Trouble::Unreachable => Kind::Unreachable,
+            Trouble::Silent => Kind::Silent,
+            Trouble::Busy => Kind::Overloaded,
+        };
+        // Trouble on the way says nothing about the next time.
+        let retry = Retry::After(Duration::ZERO);
+        Said { kind, rule: None, detail: problem::general(kind).to_owned(), retry }.plain(speech)
+    }
+
     /// The answer to a request that can be read in two ways.
     #[must_use]
     pub fn unclear(&self, unclear: Unclear, speech: Speech) -> Response<Bytes> {
@@ -128,10 +143,10 @@ impl Respond {
 
     /// Adds our fields to the answer of a request that was admitted. The clock is read only if there are any.
     pub fn admitted(&self, clock: &dyn Clock, admitted: &Admitted, headers: &mut HeaderMap) {
-        if self.fields == RateLimitFields::Always || self.legacy.is_some() {
+        if self.fields == RatelimitFields::Always || self.legacy.is_some() {
             let now = clock.now();
             let standings = admitted.standings(now);
-            if self.fields == RateLimitFields::Always {
+            if self.fields == RatelimitFields::Always {
                 fields::write(headers, &standings, None);
             }
             if let Some(reset) = self.legacy {
@@ -142,6 +157,21 @@ impl Respond {
             fields::append(headers, DECISION, Some(format!("admitted; id=\"{}\"", admitted.id())));
         }
     }
+}
+
+/// What keeps a request that no rule refused from being served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is not well made, or can be read in two ways; a sentence for the caller says how.
+    Unclear(&'static str),
+    /// No route takes it.
+    NoRoute,
+    /// The upstream could not be asked, or what it answered is no answer.
+    Unreachable,
+    /// The upstream did not answer in time.
+    Silent,
+    /// Every connection that may be held to the upstream is in use.
+    Busy,
 }
 
 /// What the caller speaks, as its request shows.
@@ -211,7 +241,7 @@ impl Said<'_> {
                 headers.insert(ENVOY_OVERLOADED, TRUE);
                 headers.insert(REFUSED_BY, HeaderValue::from_static("throttle"));
             }
-            Kind::Unclear | Kind::Late => {}
+            Kind::Unclear | Kind::Late | Kind::NoRoute | Kind::Unreachable | Kind::Silent => {}
         }
     }
 

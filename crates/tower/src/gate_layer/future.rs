@@ -7,20 +7,18 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::Response;
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
+use crate::admission::Admission;
 use crate::body::GuardedBody;
-use crate::guard::Guard;
-use crate::respond::Respond;
 
 pin_project! {
     /// The answer to a request, once there is one.
@@ -39,7 +37,7 @@ pin_project! {
         Refused { response: Option<Response<Bytes>> },
         // Boxed, because few requests wait and all of them would be larger.
         Waiting { waiting: Option<Box<Waiting<S, R>>> },
-        Calling { #[pin] future: F, ending: Option<Ending> },
+        Calling { #[pin] future: F, admission: Option<Admission> },
     }
 }
 
@@ -47,14 +45,7 @@ struct Waiting<S, R> {
     sleep: Pin<Box<Sleep>>,
     ready: S,
     request: R,
-    ending: Ending,
-}
-
-/// What is needed when the service has answered.
-pub(super) struct Ending {
-    pub(super) guard: Guard,
-    pub(super) method: Method,
-    pub(super) respond: Arc<Respond>,
+    admission: Admission,
 }
 
 impl<S: Service<R>, R> ResponseFuture<S, R> {
@@ -62,12 +53,12 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
         Self { state: State::Refused { response: Some(response) } }
     }
 
-    pub(super) const fn calling(future: S::Future, ending: Ending) -> Self {
-        Self { state: State::Calling { future, ending: Some(ending) } }
+    pub(super) const fn calling(future: S::Future, admission: Admission) -> Self {
+        Self { state: State::Calling { future, admission: Some(admission) } }
     }
 
-    pub(super) fn waiting(wait: Duration, ready: S, request: R, ending: Ending) -> Self {
-        let waiting = Waiting { sleep: Box::pin(sleep(wait)), ready, request, ending };
+    pub(super) fn waiting(wait: Duration, ready: S, request: R, admission: Admission) -> Self {
+        let waiting = Waiting { sleep: Box::pin(sleep(wait)), ready, request, admission };
         Self { state: State::Waiting { waiting: Some(Box::new(waiting)) } }
     }
 }
@@ -91,42 +82,23 @@ where
                 StateProjection::Waiting { waiting } => {
                     let sleep = &mut waiting.as_mut().expect(DONE).sleep;
                     ready!(sleep.as_mut().poll(cx));
-                    let Waiting { mut ready, request, ending, .. } = *waiting.take().expect(DONE);
+                    let Waiting { mut ready, request, admission, .. } = *waiting.take().expect(DONE);
                     let future = ready.call(request);
-                    state.set(State::Calling { future, ending: Some(ending) });
+                    state.set(State::Calling { future, admission: Some(admission) });
                 }
-                StateProjection::Calling { future, ending } => {
+                StateProjection::Calling { future, admission } => {
                     let response = ready!(future.poll(cx));
-                    let ending = ending.take().expect(DONE);
+                    let admission = admission.take().expect(DONE);
                     return Poll::Ready(match response {
-                        Ok(response) => Ok(ending.answer(response)),
+                        Ok(response) => Ok(admission.answer(response)),
                         Err(error) => {
-                            ending.guard.fail();
+                            admission.fail();
                             Err(error)
                         }
                     });
                 }
             }
         }
-    }
-}
-
-impl Ending {
-    /// The service's answer, with our fields on its head and the permit on its body.
-    fn answer<B: Body>(mut self, response: Response<B>) -> Response<GuardedBody<B>> {
-        let (mut head, body) = response.into_parts();
-        self.guard.head(head.status, &head.headers);
-        if let Some(admitted) = self.guard.admitted() {
-            self.respond.admitted(self.guard.clock(), admitted, &mut head.headers);
-        }
-        let is_bodiless = self.method == Method::HEAD
-            || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        let body = if is_bodiless {
-            GuardedBody::unsent(body, self.guard)
-        } else {
-            GuardedBody::served(body, self.guard)
-        };
-        Response::from_parts(head, body)
     }
 }
 

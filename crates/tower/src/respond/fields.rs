@@ -18,7 +18,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_core::WallTime;
-use tidegate_policy::policy::{Limit, Rule, Settle};
+use tidegate_policy::policy::{LegacyReset, Limit, Rule, Settle};
 use tidegate_policy::{Standing, Standings};
 
 use super::detail::whole_seconds;
@@ -29,27 +29,6 @@ const STATE: HeaderName = HeaderName::from_static("ratelimit");
 const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-
-/// Which answers carry the `RateLimit` fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateLimitFields {
-    /// All of them.
-    #[default]
-    Always,
-    /// Refusals only.
-    Refused,
-    /// None.
-    Never,
-}
-
-/// What `X-RateLimit-Reset` counts, where callers still read it. Two conventions share the name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LegacyReset {
-    /// Seconds from now.
-    Seconds,
-    /// The Unix time at which it is.
-    UnixTime,
-}
 
 /// Adds both fields for the rules that callers may know of. `retry` is what `Retry-After` says, if it is said.
 pub(crate) fn write(headers: &mut HeaderMap, standings: &Standings, retry: Option<u64>) {

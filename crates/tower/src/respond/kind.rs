@@ -9,6 +9,9 @@
 //! | overloaded  | 503  | 14   | we are short of something; the caller did nothing wrong |
 //! | throttled   | 503  | 14   | we hold back by ourselves, since what would be called refuses |
 //! | late        | 504  | 4    | nobody would wait for the answer |
+//! | no route    | 404  | 12   | the policy sends it nowhere |
+//! | unreachable | 502  | 14   | the upstream could not be asked, or answered nonsense |
+//! | silent      | 504  | 14   | the upstream did not answer in time |
 //!
 //! 429 is the caller's doing and 503 is ours: clients back off from the one and may try elsewhere after the
 //! other, so a wrong choice makes them do the wrong thing.
@@ -27,6 +30,9 @@ pub(crate) enum Kind {
     Overloaded,
     Throttled,
     Late,
+    NoRoute,
+    Unreachable,
+    Silent,
 }
 
 impl Kind {
@@ -68,7 +74,9 @@ impl Kind {
             Self::Quota | Self::Concurrency | Self::Blocked => StatusCode::TOO_MANY_REQUESTS,
             Self::Unclear => StatusCode::BAD_REQUEST,
             Self::Overloaded | Self::Throttled => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Late => StatusCode::GATEWAY_TIMEOUT,
+            Self::Late | Self::Silent => StatusCode::GATEWAY_TIMEOUT,
+            Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::Unreachable => StatusCode::BAD_GATEWAY,
         }
     }
 
@@ -76,8 +84,9 @@ impl Kind {
         match self {
             Self::Quota | Self::Concurrency | Self::Blocked => 8,
             Self::Unclear => 3,
-            Self::Overloaded | Self::Throttled => 14,
+            Self::Overloaded | Self::Throttled | Self::Unreachable | Self::Silent => 14,
             Self::Late => 4,
+            Self::NoRoute => 12,
         }
     }
 
@@ -98,7 +107,9 @@ impl Kind {
                 "Temporary reduced capacity",
             ),
             Self::Throttled => ("urn:tidegate:problem:throttled", "Held back before the call"),
-            Self::Late => ("about:blank", "Gateway Timeout"),
+            Self::Late | Self::Silent => ("about:blank", "Gateway Timeout"),
+            Self::NoRoute => ("about:blank", "Not Found"),
+            Self::Unreachable => ("about:blank", "Bad Gateway"),
         }
     }
 
@@ -109,7 +120,9 @@ impl Kind {
             Self::Concurrency => "connection_limit_reached",
             Self::Unclear => "http_request_error",
             Self::Overloaded => "destination_unavailable",
-            Self::Late => "http_response_timeout",
+            Self::Late | Self::Silent => "http_response_timeout",
+            Self::NoRoute => "destination_not_found",
+            Self::Unreachable => "connection_refused",
         }
     }
 
@@ -117,7 +130,12 @@ impl Kind {
     pub(crate) const fn names_retry(self) -> bool {
         match self {
             Self::Quota | Self::Concurrency | Self::Blocked | Self::Overloaded => true,
-            Self::Unclear | Self::Throttled | Self::Late => false,
+            Self::Unclear
+            | Self::Throttled
+            | Self::Late
+            | Self::NoRoute
+            | Self::Unreachable
+            | Self::Silent => false,
         }
     }
 
@@ -125,7 +143,13 @@ impl Kind {
     pub(crate) const fn shows_rules(self) -> bool {
         match self {
             Self::Quota | Self::Concurrency | Self::Blocked => true,
-            Self::Unclear | Self::Overloaded | Self::Throttled | Self::Late => false,
+            Self::Unclear
+            | Self::Overloaded
+            | Self::Throttled
+            | Self::Late
+            | Self::NoRoute
+            | Self::Unreachable
+            | Self::Silent => false,
         }
     }
 }

@@ -18,7 +18,13 @@ pub(crate) fn detail(kind: Kind, rule: &str, standings: &Standings) -> String {
             violated.map(detail::detail).collect::<Vec<_>>().join("; ")
         }
         Kind::Blocked => format!("blocked by an operator in rule {rule}"),
-        Kind::Unclear | Kind::Overloaded | Kind::Throttled | Kind::Late => general(kind).to_owned(),
+        Kind::Unclear
+        | Kind::Overloaded
+        | Kind::Throttled
+        | Kind::Late
+        | Kind::NoRoute
+        | Kind::Unreachable
+        | Kind::Silent => general(kind).to_owned(),
     }
 }
 
@@ -32,6 +38,9 @@ pub(crate) const fn general(kind: Kind) -> &'static str {
         Kind::Overloaded => "too busy for this request at the moment",
         Kind::Throttled => "what would be called refuses too much at the moment",
         Kind::Late => "the deadline has passed, or would pass before the answer",
+        Kind::NoRoute => "no route of this gateway takes the request",
+        Kind::Unreachable => "the service behind this gateway could not be reached",
+        Kind::Silent => "the service behind this gateway did not answer in time",
     }
 }
 

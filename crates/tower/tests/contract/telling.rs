@@ -2,7 +2,7 @@
 
 use tidegate_core::{Reason, Refusal, Retry};
 use tidegate_tower::Respond;
-use tidegate_tower::respond::{LegacyReset, RateLimitFields, Speech};
+use tidegate_tower::respond::{LegacyReset, RatelimitFields, Speech};
 use tower::Layer;
 
 use crate::policies::PER_KEY;
@@ -22,9 +22,9 @@ async fn fields_of_the_service_stay_above_ours() {
 #[tokio::test(start_paused = true)]
 async fn fields_are_sent_as_chosen() {
     for (fields, on_admitted, on_refused) in [
-        (RateLimitFields::Always, true, true),
-        (RateLimitFields::Refused, false, true),
-        (RateLimitFields::Never, false, false),
+        (RatelimitFields::Always, true, true),
+        (RatelimitFields::Refused, false, true),
+        (RatelimitFields::Never, false, false),
     ] {
         let respond = Respond::default().ratelimit_fields(fields);
         let service = layer([PER_KEY]).respond(respond).layer(Inner::default());
@@ -45,7 +45,7 @@ async fn fields_are_sent_as_chosen() {
 async fn older_fields_are_sent_when_asked_for() {
     for (reset, seconds) in [(LegacyReset::Seconds, "1"), (LegacyReset::UnixTime, "101")] {
         let respond =
-            Respond::default().ratelimit_fields(RateLimitFields::Never).legacy_ratelimit_fields(reset);
+            Respond::default().ratelimit_fields(RatelimitFields::Never).legacy_ratelimit_fields(reset);
         let service = layer([PER_KEY]).respond(respond).layer(Inner::default());
         tokio::time::advance(std::time::Duration::from_secs(100)).await;
         let response = answer(&service, request("alice")).await;

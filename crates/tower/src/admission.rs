@@ -1,0 +1,72 @@
+//! A request that was admitted, until its answer is handed on.
+//!
+//! [`GateService`](crate::GateService) asks for one in `call` and turns the service's answer into the caller's with
+//! it. A driver that is no tower service asks the gate itself and does the same by hand; whichever way it goes,
+//! dropping an admission abandons the request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Response, StatusCode};
+use http_body::Body;
+use tidegate_policy::Admitted;
+
+use crate::body::{CountedBody, GuardedBody};
+use crate::clock::Clock;
+use crate::guard::Guard;
+use crate::respond::Respond;
+
+/// A request that may pass, with what it holds.
+#[derive(Debug)]
+#[must_use = "a request whose admission is dropped is abandoned"]
+pub struct Admission {
+    guard: Guard,
+    is_head: bool,
+    respond: Arc<Respond>,
+}
+
+impl Admission {
+    /// Holds what the gate said yes to, for a request with this method.
+    pub fn new(admitted: Admitted, method: &Method, clock: Arc<dyn Clock>, respond: Arc<Respond>) -> Self {
+        Self { guard: Guard::new(admitted, clock), is_head: method == Method::HEAD, respond }
+    }
+
+    /// What the gate said; none once it is over.
+    #[must_use]
+    pub fn admitted(&self) -> Option<&Admitted> {
+        self.guard.admitted()
+    }
+
+    /// How long it must wait before it goes on. Zero unless a rule shapes.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        self.admitted().map_or(Duration::ZERO, Admitted::wait)
+    }
+
+    /// The request's body, its bytes counted where a rule is settled by them.
+    pub fn counted<B>(&self, body: B) -> CountedBody<B> {
+        CountedBody::new(body, self.guard.received())
+    }
+
+    /// The service's answer, with our fields on its head and the permit on its body.
+    pub fn answer<B: Body>(mut self, response: Response<B>) -> Response<GuardedBody<B>> {
+        let (mut head, body) = response.into_parts();
+        self.guard.head(head.status, &head.headers);
+        if let Some(admitted) = self.guard.admitted() {
+            self.respond.admitted(self.guard.clock(), admitted, &mut head.headers);
+        }
+        let is_bodiless =
+            self.is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let body = if is_bodiless {
+            GuardedBody::unsent(body, self.guard)
+        } else {
+            GuardedBody::served(body, self.guard)
+        };
+        Response::from_parts(head, body)
+    }
+
+    /// The service broke before it answered.
+    pub fn fail(self) {
+        self.guard.fail();
+    }
+}
