@@ -1,0 +1,249 @@
+//! One connection from a caller, from its first byte to its last.
+//!
+//! ```text
+//! accepted ──PROXY header──> TLS ──> which protocol? ──> requests, each through the ingress ──> closed
+//! ```
+
+pub(crate) mod framing;
+pub(crate) mod watch;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use self::framing::Framing;
+use self::watch::{Order, Watch, Watched};
+use crate::ingress;
+use crate::listen::{Admittance, ListenerState, proxy_protocol};
+use crate::worker::Worker;
+
+/// How many requests an HTTP/2 connection may have at once.
+const MOST_STREAMS: u32 = 250;
+
+/// How many streams that were reset may wait for us, and how many may be reset by our own refusals, before
+/// the connection is taken for an attack and closed.
+const MOST_RESETS: usize = 50;
+
+/// How often a peer of an HTTP/2 connection is asked whether it is still there.
+const PING_EVERY: Duration = Duration::from_secs(20);
+
+/// What the requests of one connection have in common.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) worker: Arc<Worker>,
+    pub(crate) listener: Arc<ListenerState>,
+    /// Whoever is at the other end, or for whom it says it speaks with the PROXY protocol.
+    pub(crate) peer: SocketAddr,
+    /// Whether the other end is one of the trusted proxies.
+    pub(crate) is_trusted: bool,
+    pub(crate) is_tls: bool,
+    pub(crate) watch: Arc<Watch>,
+    /// Held as long as the connection.
+    _admittance: Admittance,
+}
+
+/// Serves a connection to its end. What goes wrong ends it; there is nobody else to tell.
+pub(crate) async fn serve(stream: TcpStream, from: SocketAddr, admittance: Admittance, worker: Arc<Worker>) {
+    let listener = Arc::clone(admittance.listener());
+    let head_timeout = listener.spec().head_timeout;
+    let prepare = prepare(stream, from, admittance, worker, &listener);
+    let Ok(Ok((stream, caller))) = timeout(head_timeout, prepare).await else { return };
+    match stream {
+        Prepared::Plain(stream, Spoken::Http1) => serve_http1(stream, caller).await,
+        Prepared::Plain(stream, Spoken::H2) => serve_h2(stream, caller).await,
+        Prepared::Tls(stream, Spoken::Http1) => serve_http1(*stream, caller).await,
+        Prepared::Tls(stream, Spoken::H2) => serve_h2(*stream, caller).await,
+    }
+}
+
+enum Prepared {
+    Plain(TcpStream, Spoken),
+    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>, Spoken),
+}
+
+#[derive(Clone, Copy)]
+enum Spoken {
+    Http1,
+    H2,
+}
+
+/// Everything before the first request.
+async fn prepare(
+    mut stream: TcpStream,
+    from: SocketAddr,
+    admittance: Admittance,
+    worker: Arc<Worker>,
+    listener: &Arc<ListenerState>,
+) -> io::Result<(Prepared, Arc<Caller>)> {
+    stream.set_nodelay(true)?;
+    let settings = worker.settings();
+    let is_trusted = settings.server.trusts(from.ip());
+    let peer = if is_trusted && settings.requires_proxy_protocol() {
+        proxy_protocol::read(&mut stream).await?.unwrap_or(from)
+    } else {
+        from
+    };
+    drop(settings);
+    let watch = Arc::new(Watch::new(Arc::clone(worker.ticks())));
+    let protocols = listener.spec().protocols;
+    let (prepared, is_tls) = if let Some(acceptor) = listener.tls() {
+        let stream = acceptor.accept(stream).await?;
+        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2") || !protocols.http1;
+        (Prepared::Tls(Box::new(stream), if is_h2 { Spoken::H2 } else { Spoken::Http1 }), true)
+    } else {
+        let spoken = match (protocols.http1, protocols.h2) {
+            (true, false) => Spoken::Http1,
+            (false, _) => Spoken::H2,
+            (true, true) => spoken(&stream).await?,
+        };
+        (Prepared::Plain(stream, spoken), false)
+    };
+    let listener = Arc::clone(listener);
+    let caller = Caller { worker, listener, peer, is_trusted, is_tls, watch, _admittance: admittance };
+    caller.worker.watch(&caller.watch, &caller.listener);
+    Ok((prepared, Arc::new(caller)))
+}
+
+/// Tells the protocols apart by their first bytes: no HTTP/1 method begins with `PRI`.
+async fn spoken(stream: &TcpStream) -> io::Result<Spoken> {
+    const PREFACE: &[u8] = b"PRI";
+    let mut begin = [0; PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut begin).await?;
+        let came = begin.get(..count).unwrap_or_default();
+        if count == 0 || !PREFACE.starts_with(came) {
+            return Ok(Spoken::Http1);
+        }
+        if came == PREFACE {
+            return Ok(Spoken::H2);
+        }
+        // Looking does not take the bytes, so the socket stays readable: only time tells.
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn serve_http1<S>(stream: S, caller: Arc<Caller>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let watch = Arc::clone(&caller.watch);
+    let spec = caller.listener.spec();
+    let mut server = http1::Builder::new();
+    server.max_buf_size(spec.max_header_bytes.max(8192)).max_headers(spec.max_headers).half_close(false);
+    let io = TokioIo::new(Watched::http1(stream, Arc::clone(&watch), Framing::default()));
+    let service = service_fn(move |request| ingress::serve(Arc::clone(&caller), request));
+    let connection = server.serve_connection(io, service).with_upgrades();
+    Served { connection, watch: Over(watch), is_draining: false }.await;
+}
+
+async fn serve_h2<S>(stream: S, caller: Arc<Caller>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let watch = Arc::clone(&caller.watch);
+    let spec = caller.listener.spec();
+    let mut server = http2::Builder::new(TokioExecutor::new());
+    server
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_pending_accept_reset_streams(MOST_RESETS)
+        .max_local_error_reset_streams(MOST_RESETS)
+        .max_header_list_size(u32::try_from(spec.max_header_bytes).unwrap_or(u32::MAX))
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_EVERY);
+    let io = TokioIo::new(Watched::h2(stream, Arc::clone(&watch)));
+    let service = service_fn(move |request| ingress::serve(Arc::clone(&caller), request));
+    let connection = server.serve_connection(io, service);
+    Served { connection, watch: Over(watch), is_draining: false }.await;
+}
+
+/// Marks the end of a connection, however it ends.
+struct Over(Arc<Watch>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.over();
+    }
+}
+
+pin_project! {
+    /// A connection that does what it is ordered.
+    struct Served<C> {
+        #[pin]
+        connection: C,
+        watch: Over,
+        is_draining: bool,
+    }
+}
+
+impl<C: Drain> Future for Served<C> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        match this.watch.0.ordered(cx.waker()) {
+            Order::Serve => {}
+            Order::Drain if *this.is_draining => {}
+            Order::Drain => {
+                *this.is_draining = true;
+                this.connection.as_mut().drain();
+            }
+            Order::Close => return Poll::Ready(()),
+        }
+        this.connection.poll_served(cx)
+    }
+}
+
+/// A connection that can be asked to finish.
+trait Drain {
+    fn drain(self: Pin<&mut Self>);
+    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+impl<I, S> Drain for http1::UpgradeableConnection<I, S>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    S: hyper::service::HttpService<hyper::body::Incoming>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::ResBody: 'static,
+    <S::ResBody as hyper::body::Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn drain(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+
+    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll(cx).map(drop)
+    }
+}
+
+impl<I, S> Drain for http2::Connection<I, S, TokioExecutor>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    S: hyper::service::HttpService<hyper::body::Incoming>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::ResBody: Send + 'static,
+    <S::ResBody as hyper::body::Body>::Data: Send,
+    <S::ResBody as hyper::body::Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::Future: Send + 'static,
+{
+    fn drain(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+
+    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll(cx).map(drop)
+    }
+}

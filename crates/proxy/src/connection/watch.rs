@@ -1,0 +1,271 @@
+//! What is known of a connection while it is served, and who waits for whom.
+//!
+//! Three parties meet here: the bytes that pass ([`Watched`]), the requests that are served, and the worker that looks
+//! a few times a second whether somebody has kept everybody waiting for too long:
+//!
+//! | nothing moves, and the connection waits for | it is closed after |
+//! |---------------------------------------------|--------------------|
+//! | the rest of a head, or its first one        | `head_timeout`, counted from the head's first byte |
+//! | the rest of a body                          | `body_idle_timeout` |
+//! | its peer to take what was sent              | `body_idle_timeout` |
+//! | the next request                            | `idle_timeout` |
+//! | the upstream                                | never; the upstream has its own limits |
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use pin_project_lite::pin_project;
+use tidegate_policy::policy::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::framing::{Awaited, Flaw, Framing};
+use crate::ticks::{Ticks, millis};
+
+/// No tick: nothing is waited for.
+const NEVER: u64 = u64::MAX;
+
+/// What a connection is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Order {
+    /// Go on.
+    Serve,
+    /// Finish what is in flight and take no more.
+    Drain,
+    /// End at once.
+    Close,
+}
+
+/// One connection, as its three parties see it. All accesses are relaxed: they run on one thread, but for orders.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    ticks: Arc<Ticks>,
+    order: AtomicU8,
+    waker: OnceLock<Waker>,
+    is_over: AtomicBool,
+    /// Requests that have been called and whose answer has not ended.
+    in_flight: AtomicU32,
+    /// Requests that have been called.
+    called: AtomicU64,
+    unsound: OnceLock<(u64, Flaw)>,
+    /// Whether another protocol is spoken by now.
+    is_elsewhere: AtomicBool,
+    awaited: AtomicU8,
+    /// When it began to wait for what is awaited.
+    since: AtomicU64,
+    /// Whether it waits for bytes: it does not while the upstream is slower than the caller.
+    is_reading: AtomicBool,
+    /// Since when its peer takes nothing.
+    stalled: AtomicU64,
+}
+
+impl Watch {
+    pub(crate) fn new(ticks: Arc<Ticks>) -> Self {
+        let since = AtomicU64::new(ticks.now());
+        Self {
+            ticks,
+            order: AtomicU8::new(Order::Serve as u8),
+            waker: OnceLock::new(),
+            is_over: AtomicBool::new(false),
+            in_flight: AtomicU32::new(0),
+            called: AtomicU64::new(0),
+            unsound: OnceLock::new(),
+            is_elsewhere: AtomicBool::new(false),
+            awaited: AtomicU8::new(Awaited::Head as u8),
+            since,
+            is_reading: AtomicBool::new(false),
+            stalled: AtomicU64::new(NEVER),
+        }
+    }
+
+    /// A request is called; says what is wrong with it, if anything is.
+    pub(crate) fn begin(&self) -> Option<Flaw> {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let number = self.called.fetch_add(1, Ordering::Relaxed) + 1;
+        self.unsound.get().filter(|(unsound, _)| *unsound == number).map(|(_, flaw)| *flaw)
+    }
+
+    /// Its answer has ended.
+    pub(crate) fn end(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.since.store(self.ticks.now(), Ordering::Relaxed);
+    }
+
+    /// Another protocol is spoken from here on, with limits of its own.
+    pub(crate) fn leave(&self) {
+        self.is_elsewhere.store(true, Ordering::Relaxed);
+    }
+
+    /// The connection has ended.
+    pub(crate) fn over(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Tells the connection what to do. What it was told before stands if it was more.
+    pub(crate) fn order(&self, order: Order) {
+        self.order.fetch_max(order as u8, Ordering::Release);
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// What the connection was told; remembers how to wake it.
+    pub(crate) fn ordered(&self, waker: &Waker) -> Order {
+        if self.waker.get().is_none() {
+            self.waker.get_or_init(|| waker.clone());
+        }
+        match self.order.load(Ordering::Acquire) {
+            order if order == Order::Serve as u8 => Order::Serve,
+            order if order == Order::Drain as u8 => Order::Drain,
+            _ => Order::Close,
+        }
+    }
+
+    /// What to order when somebody has kept it waiting for too long.
+    pub(crate) fn overdue(&self, now: u64, listener: &Listener) -> Option<Order> {
+        if self.is_elsewhere.load(Ordering::Relaxed) {
+            return None;
+        }
+        let waited = |since: &AtomicU64| now.saturating_sub(since.load(Ordering::Relaxed));
+        if waited(&self.stalled) > millis(listener.body_idle_timeout) {
+            return Some(Order::Close);
+        }
+        let awaited = self.awaited.load(Ordering::Relaxed);
+        let is_serving = self.in_flight.load(Ordering::Relaxed) > 0;
+        let (limit, order) = if awaited == Awaited::Head as u8 {
+            (listener.head_timeout, Order::Close)
+        } else if awaited == Awaited::Body as u8 {
+            if !self.is_reading.load(Ordering::Relaxed) {
+                return None;
+            }
+            (listener.body_idle_timeout, Order::Close)
+        } else if is_serving {
+            return None;
+        } else {
+            (listener.idle_timeout, Order::Drain)
+        };
+        (waited(&self.since) > millis(limit)).then_some(order)
+    }
+
+    /// Bytes came; `was` is what was awaited before.
+    fn came(&self, was: Awaited, awaited: Awaited) {
+        // A head is counted from its first byte, so that a byte a second does not keep a connection.
+        if !(was == Awaited::Head && awaited == Awaited::Head) {
+            self.since.store(self.ticks.now(), Ordering::Relaxed);
+        }
+        self.awaited.store(awaited as u8, Ordering::Relaxed);
+        self.is_reading.store(false, Ordering::Relaxed);
+    }
+
+    /// There is nothing to read yet.
+    fn waits(&self) {
+        if !self.is_reading.swap(true, Ordering::Relaxed)
+            && self.awaited.load(Ordering::Relaxed) == Awaited::Body as u8
+        {
+            self.since.store(self.ticks.now(), Ordering::Relaxed);
+        }
+    }
+}
+
+pin_project! {
+    /// A connection whose bytes are watched.
+    pub(crate) struct Watched<S> {
+        #[pin]
+        stream: S,
+        watch: Arc<Watch>,
+        // None for HTTP/2, whose frames say by themselves where they end.
+        framing: Option<Framing>,
+    }
+}
+
+impl<S> Watched<S> {
+    pub(crate) const fn http1(stream: S, watch: Arc<Watch>, framing: Framing) -> Self {
+        Self { stream, watch, framing: Some(framing) }
+    }
+
+    /// Its requests share the connection, so it is only idle or not.
+    pub(crate) fn h2(stream: S, watch: Arc<Watch>) -> Self {
+        watch.awaited.store(Awaited::Request as u8, Ordering::Relaxed);
+        Self { stream, watch, framing: None }
+    }
+}
+
+impl<S: AsyncRead> AsyncRead for Watched<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.project();
+        let before = buf.filled().len();
+        let read = this.stream.poll_read(cx, buf);
+        let came = buf.filled().get(before..).unwrap_or_default();
+        if came.is_empty() {
+            if read.is_pending() {
+                this.watch.waits();
+            }
+            return read;
+        }
+        match this.framing {
+            Some(framing) if this.watch.is_elsewhere.load(Ordering::Relaxed) => framing.leave(),
+            Some(framing) => {
+                let was = framing.awaited();
+                framing.follow(came);
+                this.watch.came(was, framing.awaited());
+                if let Some(unsound) = framing.unsound() {
+                    this.watch.unsound.get_or_init(|| unsound);
+                }
+            }
+            None => this.watch.came(Awaited::Request, Awaited::Request),
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite> Watched<S> {
+    /// Notes whether the peer takes what is sent.
+    fn wrote<T>(watch: &Watch, wrote: &Poll<T>) {
+        let stalled = &watch.stalled;
+        match wrote {
+            Poll::Ready(_) => stalled.store(NEVER, Ordering::Relaxed),
+            Poll::Pending if stalled.load(Ordering::Relaxed) == NEVER => {
+                stalled.store(watch.ticks.now(), Ordering::Relaxed);
+            }
+            Poll::Pending => {}
+        }
+    }
+}
+
+impl<S: AsyncWrite> AsyncWrite for Watched<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let wrote = this.stream.poll_write(cx, buf);
+        Self::wrote(this.watch, &wrote);
+        wrote
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let wrote = this.stream.poll_write_vectored(cx, bufs);
+        Self::wrote(this.watch, &wrote);
+        wrote
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,237 @@
+//! What the gateway counts.
+//!
+//! Counts belong to a route and are striped by worker, so that workers write their own cache lines; whoever asks adds
+//! them up. Nothing here is looked up on the way of a request: its route's figures are at hand with the settings.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tidegate_core::Criticality;
+
+/// The most names of routes that are told apart; later ones, of policies still to come, share the last.
+const MOST_ROUTES: usize = 1024;
+
+/// What routes beyond that are called.
+const OTHER: &str = "other";
+
+/// The upper bounds of the buckets of durations, in microseconds; one more bucket has no bound.
+pub const BOUNDS_MICROS: [u64; 14] = [
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000,
+];
+
+/// How many classes of statuses there are: 1xx to 5xx.
+pub const STATUS_CLASSES: usize = 5;
+
+/// The routes that have been counted, by name.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    listeners: usize,
+    workers: usize,
+    known: Mutex<BTreeMap<String, Arc<RouteFigures>>>,
+}
+
+impl Routes {
+    pub(crate) fn new(listeners: usize, workers: usize) -> Self {
+        Self { listeners, workers, known: Mutex::default() }
+    }
+
+    /// The figures of a route, which outlive policies.
+    pub(crate) fn of(&self, name: &str) -> Arc<RouteFigures> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = if known.len() < MOST_ROUTES || known.contains_key(name) { name } else { OTHER };
+        let new = || Arc::new(RouteFigures::new(name, self.listeners, self.workers));
+        Arc::clone(known.entry(name.to_owned()).or_insert_with(new))
+    }
+
+    pub(crate) fn figures(&self) -> Vec<RouteCounts> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().map(|route| route.counts()).collect()
+    }
+}
+
+/// What is counted of one route.
+#[derive(Debug)]
+pub(crate) struct RouteFigures {
+    name: String,
+    listeners: usize,
+    workers: Vec<Stripe>,
+}
+
+/// One worker's counts of one route, on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Stripe {
+    /// By listener, criticality, and whether it was admitted.
+    decided: Vec<[[AtomicU64; 2]; Criticality::ALL.len()]>,
+    in_flight: AtomicI64,
+    durations: [Buckets; STATUS_CLASSES],
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    counts: [AtomicU64; BOUNDS_MICROS.len() + 1],
+    micros: AtomicU64,
+}
+
+/// A request's figures: where its worker counts it.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    route: Arc<RouteFigures>,
+    worker: usize,
+}
+
+impl RouteFigures {
+    fn new(name: &str, listeners: usize, workers: usize) -> Self {
+        let stripe = || Stripe {
+            decided: (0..listeners).map(|_| Default::default()).collect(),
+            in_flight: AtomicI64::new(0),
+            durations: Default::default(),
+        };
+        Self { name: name.to_owned(), listeners, workers: (0..workers).map(|_| stripe()).collect() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Counts a decision.
+    pub(crate) fn decided(
+        &self,
+        worker: usize,
+        listener: usize,
+        criticality: Criticality,
+        is_admitted: bool,
+    ) {
+        let stripe = self.workers.get(worker).and_then(|stripe| stripe.decided.get(listener));
+        if let Some(counts) = stripe.and_then(|counts| counts.get(criticality as usize)) {
+            counts[usize::from(is_admitted)].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a request that is served from now on.
+    pub(crate) fn begin(self: &Arc<Self>, worker: usize) -> Counted {
+        if let Some(stripe) = self.workers.get(worker) {
+            stripe.in_flight.fetch_add(1, Ordering::Relaxed);
+        }
+        Counted { route: Arc::clone(self), worker }
+    }
+
+    fn counts(&self) -> RouteCounts {
+        let mut sum = RouteCounts {
+            route: self.name.clone(),
+            decided: vec![[[0; 2]; Criticality::ALL.len()]; self.listeners],
+            in_flight: 0,
+            durations: [Durations::default(); STATUS_CLASSES],
+        };
+        for stripe in &self.workers {
+            for (sum, counts) in sum.decided.iter_mut().zip(&stripe.decided) {
+                for (sum, counts) in sum.iter_mut().flatten().zip(counts.iter().flatten()) {
+                    *sum += counts.load(Ordering::Relaxed);
+                }
+            }
+            sum.in_flight += stripe.in_flight.load(Ordering::Relaxed);
+            for (sum, buckets) in sum.durations.iter_mut().zip(&stripe.durations) {
+                for (sum, count) in sum.counts.iter_mut().zip(&buckets.counts) {
+                    *sum += count.load(Ordering::Relaxed);
+                }
+                sum.total += Duration::from_micros(buckets.micros.load(Ordering::Relaxed));
+            }
+        }
+        sum
+    }
+}
+
+impl Counted {
+    /// The request's answer has ended.
+    pub(crate) fn end(&self, status: u16, took: Duration) {
+        let Some(stripe) = self.route.workers.get(self.worker) else { return };
+        stripe.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let class = usize::from(status / 100).saturating_sub(1).min(STATUS_CLASSES - 1);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BOUNDS_MICROS.partition_point(|bound| *bound < micros);
+        let buckets = &stripe.durations[class];
+        buckets.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        buckets.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+/// The counts of one route, over all workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteCounts {
+    /// Its name; `none` for requests that no route takes.
+    pub route: String,
+    /// By listener, criticality (in the order of [`Criticality::ALL`]), and refused before admitted.
+    pub decided: Vec<[[u64; 2]; Criticality::ALL.len()]>,
+    /// Requests that are being served.
+    pub in_flight: i64,
+    /// By class of status, 1xx first.
+    pub durations: [Durations; STATUS_CLASSES],
+}
+
+/// How long requests took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Durations {
+    /// How many took up to each of [`BOUNDS_MICROS`] and no less than the one before; the last, longer.
+    pub counts: [u64; BOUNDS_MICROS.len() + 1],
+    /// All of them together.
+    pub total: Duration,
+}
+
+/// What the gateway has counted since it began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// The names of its listeners.
+    pub listeners: Vec<ListenerCounts>,
+    /// Its routes, those of policies before included.
+    pub routes: Vec<RouteCounts>,
+    /// How many decisions the access log could not take in time.
+    pub unlogged: u64,
+}
+
+/// What one listener has counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerCounts {
+    /// Its name.
+    pub listener: String,
+    /// Connections it serves.
+    pub open: usize,
+    /// Connections it has taken in.
+    pub accepted: u64,
+    /// Connections it has turned away, because their address had too many.
+    pub turned_away: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_added_up() {
+        let routes = Routes::new(1, 2);
+        let route = routes.of("a");
+        route.decided(0, 0, Criticality::Critical, true);
+        route.decided(1, 0, Criticality::Critical, true);
+        route.decided(1, 0, Criticality::Sheddable, false);
+        let (first, second) = (route.begin(0), route.begin(1));
+        first.end(200, Duration::from_millis(3));
+        let counts = routes.figures().remove(0);
+        assert_eq!(counts.decided[0][Criticality::Critical as usize], [0, 2]);
+        assert_eq!(counts.decided[0][Criticality::Sheddable as usize], [1, 0]);
+        assert_eq!((counts.in_flight, counts.durations[1].counts[3]), (1, 1));
+        second.end(502, Duration::from_secs(60));
+        let counts = routes.figures().remove(0);
+        assert_eq!((counts.in_flight, counts.durations[4].counts[BOUNDS_MICROS.len()]), (0, 1));
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let routes = Routes::new(1, 1);
+        (0..MOST_ROUTES + 5).for_each(|number| drop(routes.of(&number.to_string())));
+        assert_eq!(routes.figures().len(), MOST_ROUTES + 1);
+        assert_eq!(routes.of("new").name(), OTHER);
+        assert_eq!(routes.of("7").name(), "7");
+    }
+}

@@ -1,0 +1,116 @@
+//! The body of an answer, and what is noted when it has ended.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::StatusCode;
+use hyper::body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tidegate_policy::{Now, Record};
+use tidegate_tower::Clock;
+use tidegate_tower::body::GuardedBody;
+
+use crate::connection::Caller;
+use crate::figures::Counted;
+use crate::upstream::UpstreamBody;
+
+/// What a request is noted with whose caller went away before there was an answer.
+const GONE: u16 = 499;
+
+pin_project! {
+    /// The body of an answer.
+    pub(crate) struct AnswerBody {
+        #[pin]
+        body: GuardedBody<UpstreamBody>,
+        ticket: Ticket,
+    }
+}
+
+impl AnswerBody {
+    pub(super) const fn served(body: GuardedBody<UpstreamBody>, ticket: Ticket) -> Self {
+        Self { body, ticket }
+    }
+
+    /// A short text of ours.
+    pub(super) const fn text(text: Bytes, ticket: Ticket) -> Self {
+        Self { body: GuardedBody::refused(text), ticket }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = <UpstreamBody as Body>::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A request on its way; when it is dropped, the request has ended.
+pub(super) struct Ticket {
+    caller: Arc<Caller>,
+    noted: Option<Noted>,
+}
+
+/// What is known of a request that is counted.
+pub(super) struct Noted {
+    pub(super) figures: Counted,
+    pub(super) began: Now,
+    /// Its line in the access log, and whether it gets one in any case or only if it fails.
+    pub(super) record: Option<(Box<Record>, Logged)>,
+    status: u16,
+}
+
+/// When a request is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logged {
+    Always,
+    IfFailed,
+}
+
+impl Noted {
+    pub(super) const fn new(figures: Counted, began: Now, record: Option<(Box<Record>, Logged)>) -> Self {
+        Self { figures, began, record, status: GONE }
+    }
+}
+
+impl Ticket {
+    /// Without anything noted it is a request that is not counted, because it is none.
+    pub(super) const fn new(caller: Arc<Caller>, noted: Option<Noted>) -> Self {
+        Self { caller, noted }
+    }
+
+    pub(super) fn status(&mut self, status: StatusCode) {
+        if let Some(noted) = &mut self.noted {
+            noted.status = status.as_u16();
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.caller.watch.end();
+        let Some(Noted { figures, began, record, status }) = self.noted.take() else { return };
+        let shared = &self.caller.worker.shared;
+        let took = shared.clock.now().moment.since(began.moment);
+        figures.end(status, took);
+        if let Some((record, logged)) = record
+            && (logged == Logged::Always || status >= 500)
+        {
+            shared.log(Record { status: Some(status), duration: Some(took), ..*record });
+        }
+    }
+}

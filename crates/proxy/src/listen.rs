@@ -1,0 +1,129 @@
+//! Where callers connect to: sockets, and how many connections they may have.
+//!
+//! Every worker has a socket of its own on the same port (`SO_REUSEPORT`), so that the system spreads connections
+//! over workers and none of them waits for another. At `max_connections` nobody accepts any more: newcomers wait in
+//! the system's queue, which is bounded too. An address with too many is closed at once, for others wait behind it.
+
+mod bind;
+pub(crate) mod proxy_protocol;
+pub(crate) mod tls;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tidegate_policy::policy::Listener;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+
+pub(crate) use bind::bind;
+
+/// A listener, over all workers.
+pub(crate) struct ListenerState {
+    spec: Listener,
+    tls: Option<TlsAcceptor>,
+    /// Its position among the listeners.
+    pub(crate) number: usize,
+    room: Arc<Semaphore>,
+    /// How many connections each address has; no more addresses than connections.
+    addresses: Mutex<HashMap<IpAddr, usize>>,
+    accepted: AtomicU64,
+    turned_away: AtomicU64,
+}
+
+impl ListenerState {
+    pub(crate) fn new(number: usize, spec: Listener, tls: Option<TlsAcceptor>) -> Self {
+        let room = spec.max_connections.min(Semaphore::MAX_PERMITS);
+        Self {
+            spec,
+            tls,
+            number,
+            room: Arc::new(Semaphore::new(room)),
+            addresses: Mutex::default(),
+            accepted: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) const fn spec(&self) -> &Listener {
+        &self.spec
+    }
+
+    pub(crate) const fn tls(&self) -> Option<&TlsAcceptor> {
+        self.tls.as_ref()
+    }
+
+    pub(crate) fn shortest_limit(&self) -> Duration {
+        self.spec.head_timeout.min(self.spec.body_idle_timeout).min(self.spec.idle_timeout)
+    }
+
+    /// Waits until there is room for one more connection.
+    pub(crate) async fn room(self: &Arc<Self>) -> Room {
+        // The semaphore is never closed.
+        Room(Arc::clone(&self.room).acquire_owned().await.ok())
+    }
+
+    /// Takes a connection in, unless its address has too many.
+    pub(crate) fn admit(self: &Arc<Self>, room: Room, from: IpAddr, is_trusted: bool) -> Option<Admittance> {
+        let from = from.to_canonical();
+        let counted = if is_trusted {
+            None
+        } else {
+            let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = addresses.entry(from).or_default();
+            if *count >= self.spec.max_connections_per_address {
+                self.turned_away.fetch_add(1, Ordering::Relaxed);
+                return None;
+            }
+            *count += 1;
+            Some(from)
+        };
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        Some(Admittance { listener: Arc::clone(self), counted, _room: room })
+    }
+
+    /// How many connections it has taken in, and how many it has turned away.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.accepted.load(Ordering::Relaxed), self.turned_away.load(Ordering::Relaxed))
+    }
+}
+
+impl fmt::Debug for ListenerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListenerState").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// Room for one connection.
+#[derive(Debug)]
+pub(crate) struct Room(#[expect(dead_code, reason = "held, not looked at")] Option<OwnedSemaphorePermit>);
+
+/// A connection that was taken in. It makes room when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Admittance {
+    listener: Arc<ListenerState>,
+    counted: Option<IpAddr>,
+    _room: Room,
+}
+
+impl Admittance {
+    pub(crate) const fn listener(&self) -> &Arc<ListenerState> {
+        &self.listener
+    }
+}
+
+impl Drop for Admittance {
+    fn drop(&mut self) {
+        let Some(from) = self.counted else { return };
+        let mut addresses = self.listener.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = addresses.get_mut(&from) {
+            *count -= 1;
+            if *count == 0 {
+                addresses.remove(&from);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Certificates, and what is offered to callers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tidegate_policy::policy::Protocols;
+use tokio_rustls::TlsAcceptor;
+
+/// A certificate chain and its key, as PEM.
+#[derive(Clone)]
+pub struct Pem {
+    /// The chain, the server's own certificate first.
+    pub cert: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pem").finish_non_exhaustive()
+    }
+}
+
+/// What accepts encrypted connections.
+pub(crate) fn acceptor(pem: &Pem, protocols: Protocols) -> Result<TlsAcceptor, String> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem.cert).collect();
+    let chain = chain.map_err(|problem| format!("the certificate is no PEM: {problem}"))?;
+    if chain.is_empty() {
+        return Err("there is no certificate in its file".to_owned());
+    }
+    let key = PrivateKeyDer::from_pem_slice(&pem.key)
+        .map_err(|problem| format!("there is no private key in its file: {problem}"))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|problem| problem.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|problem| format!("certificate and key do not go together: {problem}"))?;
+    if protocols.h2 {
+        config.alpn_protocols.push(b"h2".to_vec());
+    }
+    if protocols.http1 {
+        config.alpn_protocols.push(b"http/1.1".to_vec());
+    }
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

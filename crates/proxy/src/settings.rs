@@ -1,0 +1,119 @@
+//! What a policy means for the gateway, made ready for requests; replaced whole when the policy is.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::HeaderName;
+use tidegate_policy::policy::{ClientAddress, KeySource, Policy, Server};
+use tidegate_policy::{Gate, policy};
+use tidegate_tower::HttpIdentify;
+use tidegate_tower::Respond;
+
+use crate::figures::{RouteFigures, Routes};
+use crate::upstream::{Connector, Upstream};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) server: Server,
+    pub(crate) respond: Arc<Respond>,
+    pub(crate) identify: HttpIdentify,
+    pub(crate) upstreams: Vec<Arc<Upstream>>,
+    /// In the order of the policy's routes.
+    routes: Vec<Arc<RouteFigures>>,
+    /// For requests that no route takes.
+    pub(crate) no_route: Arc<RouteFigures>,
+    /// The fields that keys are made of and that have a dash, for which an underscore can be mistaken.
+    dashed_keys: Vec<HeaderName>,
+    pub(crate) access_log: Option<policy::AccessLog>,
+}
+
+impl Settings {
+    /// For `policy`. Upstreams that are as they were `before` keep their connections.
+    pub(crate) fn new(
+        policy: &Policy,
+        gate: &Arc<Gate>,
+        workers: usize,
+        routes: &Routes,
+        before: Option<&Self>,
+    ) -> Self {
+        let needs_tls =
+            policy.upstreams.iter().any(|upstream| upstream.endpoints.iter().any(|end| end.is_tls));
+        let connector = Connector::new(needs_tls);
+        let kept = |spec: &Arc<policy::Upstream>| {
+            let before = before?.upstreams.iter().find(|upstream| upstream.spec == *spec)?;
+            Some(Arc::clone(before))
+        };
+        let upstream =
+            |spec| kept(spec).unwrap_or_else(|| Arc::new(Upstream::new(spec, workers, &connector)));
+        Self {
+            server: policy.server.clone(),
+            respond: Arc::new(respond(&policy.server)),
+            identify: HttpIdentify::new(Arc::clone(gate)),
+            upstreams: policy.upstreams.iter().map(upstream).collect(),
+            routes: policy.routes.iter().map(|route| routes.of(&route.name)).collect(),
+            no_route: routes.of(NO_ROUTE),
+            dashed_keys: dashed_keys(policy),
+            access_log: policy.access_log.clone(),
+        }
+    }
+
+    /// The same, with the upstreams of `before` that are gone.
+    pub(crate) fn joined(&self, before: &Self) -> Self {
+        let is_gone = |upstream: &&Arc<Upstream>| self.upstream(&upstream.spec.name).is_none();
+        let gone = before.upstreams.iter().filter(is_gone);
+        Self { upstreams: self.upstreams.iter().chain(gone).cloned().collect(), ..self.clone() }
+    }
+
+    pub(crate) fn requires_proxy_protocol(&self) -> bool {
+        self.server.client_address == ClientAddress::ProxyProtocol
+    }
+
+    pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
+        self.upstreams.iter().find(|upstream| upstream.spec.name == name)
+    }
+
+    /// The figures of a route. In the moment of a reload its name may be one we do not know yet.
+    pub(crate) fn route(&self, name: &str) -> &Arc<RouteFigures> {
+        self.routes.iter().find(|route| route.name() == name).unwrap_or(&self.no_route)
+    }
+
+    /// Whether a field's name is a key's with underscores for dashes: some services take the one for the other, and
+    /// a caller would have two identities.
+    pub(crate) fn is_alias(&self, name: &HeaderName) -> bool {
+        let name = name.as_str().as_bytes();
+        name.contains(&b'_')
+            && self.dashed_keys.iter().any(|key| {
+                let key = key.as_str().as_bytes();
+                key.len() == name.len()
+                    && key.iter().zip(name).all(|(key, name)| key == name || (*key == b'-' && *name == b'_'))
+            })
+    }
+
+    pub(crate) fn has_dashed_keys(&self) -> bool {
+        !self.dashed_keys.is_empty()
+    }
+}
+
+/// What requests are counted under that no route takes.
+pub(crate) const NO_ROUTE: &str = "none";
+
+fn respond(server: &Server) -> Respond {
+    let respond = Respond::default().ratelimit_fields(server.ratelimit_fields);
+    let respond = match server.legacy_ratelimit_fields {
+        Some(reset) => respond.legacy_ratelimit_fields(reset),
+        None => respond,
+    };
+    if server.debug_headers { respond.debug_headers() } else { respond }
+}
+
+fn dashed_keys(policy: &Policy) -> Vec<HeaderName> {
+    let keys = policy.rules.iter().map(|rule| &rule.key).chain([&policy.caller]);
+    let names: BTreeSet<&str> = keys
+        .flat_map(|key| &key.0)
+        .filter_map(|source| match source {
+            KeySource::Header(name) if name.contains('-') => Some(&**name),
+            _ => None,
+        })
+        .collect();
+    names.into_iter().filter_map(|name| name.parse().ok()).collect()
+}

@@ -1,0 +1,129 @@
+//! One endpoint, over all workers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tidegate_policy::policy;
+
+use super::CallFailure;
+use super::connect::Connector;
+use super::lane::{Lane, Line, Reach, Waiters};
+
+/// How long an endpoint that cannot be connected to is passed over, in milliseconds.
+const PASSED_OVER: u64 = 1_000;
+
+/// How much of the smoothed latency stays with each answer: seven eighths.
+const KEPT_EIGHTHS: u64 = 7;
+
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) spec: policy::Endpoint,
+    pub(crate) upstream: Arc<policy::Upstream>,
+    pub(super) connector: Connector,
+    /// By worker.
+    lanes: Vec<Lane>,
+    pub(super) waiters: Waiters,
+    /// Connections, those being made included.
+    pub(super) open: AtomicUsize,
+    in_flight: AtomicUsize,
+    /// Smoothed time to the head of an answer, in microseconds.
+    latency: AtomicU64,
+    unwell_until: AtomicU64,
+    pub(crate) failures: AtomicU64,
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        upstream: &Arc<policy::Upstream>,
+        spec: &policy::Endpoint,
+        workers: usize,
+        connector: Connector,
+    ) -> Self {
+        Self {
+            spec: spec.clone(),
+            upstream: Arc::clone(upstream),
+            connector,
+            lanes: (0..workers).map(|_| Lane::default()).collect(),
+            waiters: Waiters::default(),
+            open: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            latency: AtomicU64::new(0),
+            unwell_until: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    /// A connection over which one request can be sent.
+    pub(super) async fn line(self: &Arc<Self>, worker: usize, now: u64) -> Result<Line, CallFailure> {
+        let reach = Reach { endpoint: Arc::clone(self), worker };
+        Lane::line(reach, now).await
+    }
+
+    /// The lane of a worker; every worker has one.
+    pub(super) fn lane(&self, worker: usize) -> &Lane {
+        &self.lanes[worker % self.lanes.len()]
+    }
+
+    pub(super) fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// How much it has to do: requests in flight, the next one included, times their length.
+    pub(super) fn load(&self) -> u64 {
+        let in_flight = self.in_flight.load(Ordering::Relaxed) as u64 + 1;
+        in_flight.saturating_mul(self.latency.load(Ordering::Relaxed).max(1))
+    }
+
+    /// An answer's head came after so long.
+    pub(super) fn took(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX >> 8).min(u64::MAX >> 8);
+        // Two workers may overwrite each other's; the next answers correct it.
+        let smoothed = match self.latency.load(Ordering::Relaxed) {
+            0 => micros,
+            before => (before * KEPT_EIGHTHS + micros) / (KEPT_EIGHTHS + 1),
+        };
+        self.latency.store(smoothed.max(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn is_up(&self, now: u64) -> bool {
+        self.unwell_until.load(Ordering::Relaxed) <= now
+    }
+
+    pub(super) fn is_well(&self) {
+        if self.unwell_until.load(Ordering::Relaxed) != 0 {
+            self.unwell_until.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn is_unwell(&self, now: u64) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.unwell_until.store(now + PASSED_OVER, Ordering::Relaxed);
+    }
+
+    pub(super) fn look_after(&self, worker: usize, now: u64) {
+        self.lane(worker).look_after(now, self.upstream.idle_timeout);
+    }
+
+    /// Connections and requests in flight.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.open.load(Ordering::Relaxed), self.in_flight.load(Ordering::Relaxed))
+    }
+}
+
+/// A request on its way to an endpoint.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Endpoint>);
+
+impl InFlight {
+    pub(super) fn new(endpoint: &Arc<Endpoint>) -> Self {
+        endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(endpoint))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,167 @@
+//! One worker: a thread with a runtime of its own, its own listening sockets and its own upstream connections.
+//!
+//! Workers share the gate and the settings and nothing else, so what one does costs the others nothing.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::Guard;
+use tokio::net::TcpListener;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::connection;
+use crate::connection::watch::{Order, Watch};
+use crate::gateway::Shared;
+use crate::listen::ListenerState;
+use crate::settings::Settings;
+use crate::ticks::Ticks;
+use crate::upgrade::Tunnels;
+
+/// How often a worker looks after its connections, unless a limit is shorter.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// How long accepting rests when the system has no more files to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a worker's connections share.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// Its position among the workers.
+    pub(crate) number: usize,
+    pub(crate) shared: Arc<Shared>,
+    ticks: Arc<Ticks>,
+    /// The connections it serves, and some that have ended since it last looked.
+    connections: Mutex<Vec<(Arc<Watch>, Arc<ListenerState>)>>,
+    pub(crate) tunnels: Tunnels,
+}
+
+impl Worker {
+    pub(crate) fn new(number: usize, shared: Arc<Shared>) -> Self {
+        Self {
+            number,
+            shared,
+            ticks: Arc::new(Ticks::new()),
+            connections: Mutex::default(),
+            tunnels: Tunnels::default(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> Guard<Arc<Settings>> {
+        self.shared.settings.load()
+    }
+
+    pub(crate) fn ticks(&self) -> &Arc<Ticks> {
+        &self.ticks
+    }
+
+    /// Looks after a connection from now on.
+    pub(crate) fn watch(&self, watch: &Arc<Watch>, listener: &Arc<ListenerState>) {
+        if self.shared.stop.has_begun() {
+            watch.order(Order::Drain);
+        }
+        self.connections().push((Arc::clone(watch), Arc::clone(listener)));
+    }
+
+    fn connections(&self) -> std::sync::MutexGuard<'_, Vec<(Arc<Watch>, Arc<ListenerState>)>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many connections of a listener it serves.
+    pub(crate) fn count_of(&self, listener: &Arc<ListenerState>) -> usize {
+        let is_its =
+            |(watch, its): &&(Arc<Watch>, Arc<ListenerState>)| !watch.is_over() && Arc::ptr_eq(its, listener);
+        self.connections().iter().filter(is_its).count()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.tunnels.count() == 0 && self.connections().iter().all(|(watch, _)| watch.is_over())
+    }
+
+    fn order_all(&self, order: Order) {
+        for (watch, _) in self.connections().iter() {
+            watch.order(order);
+        }
+    }
+
+    /// Serves until the gateway stops and the last connection has ended.
+    pub(crate) async fn run(self: Arc<Self>, sockets: Vec<(std::net::TcpListener, Arc<ListenerState>)>) {
+        let accepting: Vec<_> = sockets
+            .into_iter()
+            .filter_map(|(socket, listener)| Some((TcpListener::from_std(socket).ok()?, listener)))
+            .map(|(socket, listener)| tokio::spawn(Arc::clone(&self).accept(socket, listener)))
+            .collect();
+        let looking = tokio::spawn(Arc::clone(&self).look_after());
+        self.shared.stop.begun().await;
+        for task in &accepting {
+            task.abort();
+        }
+        self.order_all(Order::Drain);
+        self.drained().await;
+        looking.abort();
+    }
+
+    /// Waits until nothing is in flight, or the time for it is over.
+    async fn drained(&self) {
+        let patience = self.settings().server.drain;
+        let all_ended = async {
+            let mut look = interval(Duration::from_millis(10));
+            loop {
+                look.tick().await;
+                if self.is_idle() {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(patience, all_ended).await.is_err() {
+            self.order_all(Order::Close);
+            self.tunnels.close();
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn accept(self: Arc<Self>, socket: TcpListener, listener: Arc<ListenerState>) {
+        loop {
+            let room = listener.room().await;
+            let (stream, from) = match socket.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    drop(room);
+                    // A caller that went away at once is its own business; the rest is a shortage.
+                    if error.kind() != io::ErrorKind::ConnectionAborted {
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                    continue;
+                }
+            };
+            let is_trusted = self.settings().server.trusts(from.ip());
+            if let Some(admittance) = listener.admit(room, from.ip(), is_trusted) {
+                tokio::spawn(connection::serve(stream, from, admittance, Arc::clone(&self)));
+            }
+        }
+    }
+
+    /// Renews the tick, and ends what has been waited for too long.
+    async fn look_after(self: Arc<Self>) {
+        let shortest = self.shared.listeners.iter().map(|listener| listener.shortest_limit()).min();
+        let every = (shortest.unwrap_or(LOOK_EVERY) / 8).clamp(Duration::from_millis(5), LOOK_EVERY);
+        let mut look = interval(every);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            let now = self.ticks.renew();
+            self.connections().retain(|(watch, listener)| {
+                if watch.is_over() {
+                    return false;
+                }
+                if let Some(order) = watch.overdue(now, listener.spec()) {
+                    watch.order(order);
+                }
+                true
+            });
+            for upstream in &self.settings().upstreams {
+                upstream.look_after(self.number, now);
+            }
+        }
+    }
+}
