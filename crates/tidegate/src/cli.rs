@@ -7,6 +7,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
+use crate::commands::ctl::{Ctl, words};
+
 /// A command line that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
@@ -16,6 +18,8 @@ pub enum Request {
     Check(Check),
     /// Say what would happen to a request.
     Explain(Explain),
+    /// Ask a running gateway.
+    Ctl(Ctl),
     /// Print the JSON Schema of policy files.
     Schema,
     /// Write a commented policy to start from.
@@ -74,6 +78,9 @@ where
             is_json: given.get_flag("json"),
         })),
         Some(("explain", given)) => Ok(Request::Explain(explain(given))),
+        Some(("ctl", given)) => words::read(given)
+            .map(Request::Ctl)
+            .ok_or_else(|| command.error(ErrorKind::MissingSubcommand, "a command is missing")),
         Some(("schema", _)) => Ok(Request::Schema),
         Some(("init", given)) => Ok(Request::Init(path(given, "FILE"))),
         Some(("completions", given)) => Ok(Request::Completions(shell(given))),
@@ -117,6 +124,7 @@ pub fn command() -> Command {
         .subcommand(init_command())
         .subcommand(check_command())
         .subcommand(explain_command())
+        .subcommand(words::command())
         .subcommand(
             Command::new("demo")
                 .about("Show what quotas do: one page, in virtual time, without sockets")

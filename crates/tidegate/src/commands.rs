@@ -4,6 +4,7 @@
 //! output and exit codes.
 
 pub mod check;
+pub mod ctl;
 pub mod explain;
 mod files;
 pub mod imagined;

@@ -2,10 +2,12 @@
 //!
 //! | to find | look in |
 //! |---|---|
+//! | what operators ask a running gateway | [`admin`] |
 //! | what the command line means | [`cli`] |
 //! | what each command does | [`commands`] |
 //! | the demonstration of quotas in virtual time | [`demo`] |
 
+pub mod admin;
 pub mod cli;
 pub mod commands;
 pub mod demo;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use tidegate::cli::{self, Request};
-use tidegate::commands::{Ended, check, explain, init, print};
+use tidegate::commands::{Ended, check, ctl, explain, init, print};
 use tidegate::{Problem, demo};
 
 /// What systemd and others know as a mistake in the configuration, which starting again does not cure.
@@ -35,6 +35,7 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
         }
         Request::Check(check) => check::write(check, &mut page, &mut errors)?,
         Request::Explain(explain) => explain::write(explain, &mut page, &mut errors)?,
+        Request::Ctl(asked) => ctl::write(asked, &mut page, &mut errors)?,
         Request::Schema => print::schema(&mut page)?,
         Request::Init(file) => init::write(file, &mut page)?,
         Request::Completions(shell) => print::completions(*shell, &mut page)?,

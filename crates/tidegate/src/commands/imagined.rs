@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use serde_json::{Map, Value, json};
 use tidegate_policy::Attributes;
 
 /// The facts of an imagined request.
@@ -28,12 +29,43 @@ impl Imagined {
             return Err(format!("`{method}` is not a method; write 'GET {method}' or 'POST {method}'"));
         }
         let path = words.next().ok_or_else(|| format!("the path is missing; write '{method} /path'"))?;
+        let headers = words.chain(fields.iter().map(String::as_str)).map(field).collect::<Result<_, _>>()?;
+        Self::new(method.to_owned(), path, headers, client)
+    }
+
+    /// A request of these parts; names of fields are in lower case.
+    ///
+    /// # Errors
+    /// With what to write instead.
+    pub fn new(
+        method: String,
+        path: &str,
+        headers: Vec<(String, String)>,
+        client: Option<IpAddr>,
+    ) -> Result<Self, String> {
+        if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            return Err(format!("`{method}` is not a method; write it like GET or POST"));
+        }
         let path = path.split('?').next().unwrap_or(path);
         if !path.starts_with('/') {
             return Err(format!("the path `{path}` does not begin with a slash; write '{method} /{path}'"));
         }
-        let headers = words.chain(fields.iter().map(String::as_str)).map(field).collect::<Result<_, _>>()?;
-        Ok(Self { method: method.to_owned(), path: path.to_owned(), headers, client })
+        Ok(Self { method, path: path.to_owned(), headers, client })
+    }
+
+    /// As the admin API wants to be asked about it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut headers = Map::new();
+        for (name, value) in &self.headers {
+            let lines = headers.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
+            lines.as_array_mut().into_iter().for_each(|lines| lines.push(value.as_str().into()));
+        }
+        let mut request = json!({ "method": self.method, "path": self.path, "headers": headers });
+        if let Some(client) = self.client {
+            request["client"] = client.to_string().into();
+        }
+        request
     }
 
     /// As the gate wants to see it.

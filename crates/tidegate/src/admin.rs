@@ -1,0 +1,53 @@
+//! The admin API: what operators ask a running gateway, and what they tell it.
+//!
+//! It lives on a thread and a runtime of its own, so that a flood on the data path cannot keep an operator out. What
+//! it looks at is a [`Station`]: a gate, and the gateway around it.
+//!
+//! ```text
+//! connection ──serve──> guard: whose host, whose token? ──routes──> handler ──> Station, Gate
+//!                                                           every second: pulse ──> stream
+//! ```
+//!
+//! | in `admin/` | is |
+//! |---|---|
+//! | `station` | what a gateway must tell, as plain data |
+//! | `serve` | the thread, the runtime, the connections and their bounds |
+//! | `guard` | who may ask: token, host, origin |
+//! | `routes` | every path with its method and its handler |
+//! | `answer`, `input` | JSON and problems out, JSON and queries in |
+//! | `pulse` | one sample a second, and the rates between samples |
+//! | `judgement` | the one sentence of how it goes |
+//! | `metrics` | the page for Prometheus |
+//! | `stream` | one frame a second for whoever listens |
+//! | `status`, `policy`, `rules`, `callers`, `counters`, `decisions`, `upstreams` | the answers, one file for each subject |
+//!
+//! Whatever takes long, reading a policy or walking the tables, runs beside the runtime, so that `/livez` answers
+//! meanwhile. Every answer in JSON has `"v": 1` and a schema in `docs/reference/openapi.json`.
+
+mod answer;
+mod callers;
+mod counters;
+mod decisions;
+mod guard;
+mod input;
+mod judgement;
+mod metrics;
+mod policy;
+mod pulse;
+mod routes;
+mod rules;
+mod serve;
+mod station;
+mod status;
+mod stream;
+mod upstreams;
+
+pub use guard::{BadToken, Token};
+pub use serve::{Admin, StartFailure};
+pub use station::{
+    Attempts, Checked, Connections, Durations, EndpointStatus, Figures, Findings, Histogram, InFlight,
+    LoadFailure, NotTaken, Offer, Overhead, PolicyText, Requests, Stage, Station, Taken, UpstreamStatus,
+};
+
+/// The description of the whole API, as it is published.
+pub const OPENAPI: &str = include_str!("../../../docs/reference/openapi.json");

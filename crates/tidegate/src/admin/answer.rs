@@ -1,0 +1,94 @@
+//! What is answered: JSON, or a problem of RFC 9457 that says what to do.
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use tidegate_core::{Moment, WallTime};
+use tidegate_policy::Now;
+use tidegate_policy::record::time_text;
+
+/// An answer in JSON.
+#[derive(Debug)]
+pub(super) struct Json(pub(super) StatusCode, pub(super) Value);
+
+impl Json {
+    pub(super) const fn ok(value: Value) -> Self {
+        Self(StatusCode::OK, value)
+    }
+}
+
+impl IntoResponse for Json {
+    fn into_response(self) -> Response {
+        written(self.0, "application/json", format!("{:#}\n", self.1))
+    }
+}
+
+/// A request that is not carried out, and why.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    members: Map<String, Value>,
+    fields: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let mut members = Map::new();
+        members.insert("title".to_owned(), status.canonical_reason().unwrap_or("error").into());
+        members.insert("status".to_owned(), status.as_u16().into());
+        members.insert("detail".to_owned(), detail.into().into());
+        Self { status, members, fields: Vec::new() }
+    }
+
+    pub(super) fn bad(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub(super) fn missing(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// Adds a header field.
+    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// Adds a member to the problem.
+    pub(super) fn saying(mut self, name: &str, value: Value) -> Self {
+        self.members.insert(name.to_owned(), value);
+        self
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = format!("{:#}\n", Value::Object(self.members));
+        let mut response = written(self.status, "application/problem+json", body);
+        response.headers_mut().extend(self.fields);
+        response
+    }
+}
+
+/// A text of a type. Nothing here may be kept: it is about this very moment.
+pub(super) fn written(status: StatusCode, media_type: &'static str, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The date and time of a moment.
+pub(super) fn time_of(moment: Moment, now: Now) -> Value {
+    let ahead = u64::try_from(moment.since(now.moment).as_nanos()).unwrap_or(u64::MAX);
+    let wall = WallTime::from_unix_nanos(now.wall.unix_nanos().saturating_add(ahead));
+    json!(time_text(wall))
+}
+
+/// A number with one decimal, for people.
+pub(super) fn rounded(number: f64) -> Value {
+    json!((number * 10.0).round() / 10.0)
+}

@@ -1,0 +1,203 @@
+//! Who may ask: the token, the host and the origin.
+//!
+//! On loopback there is no token by default, and whoever may open a connection there may ask. A browser on the same
+//! machine may too, on behalf of any page it shows; two tricks would let a page do so:
+//!
+//! - *Rebinding*: a page's own name resolves to 127.0.0.1 the second time, so that the browser takes our answers for
+//!   the page's. But it still sends the page's name as the host. So without a token we answer only those who
+//!   call us by a loopback name or by the address we listen on.
+//! - *Forged requests*: a page posts to us without wanting the answer. But the browser adds the page's origin. So what
+//!   changes something is refused when its origin is another host than ours.
+//!
+//! Whoever has the token is believed whatever the host. `/livez` and `/readyz` tell nothing and are open to all.
+
+use std::fmt;
+use std::fs;
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::path::Path;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::answer::Refusal;
+use super::serve::Shared;
+
+/// What stands in `Authorization: Bearer …`. It is never written anywhere.
+pub struct Token(Vec<u8>);
+
+/// Why something is no token. Says where it was to come from, and nothing of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadToken(String);
+
+impl fmt::Display for BadToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadToken {}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// From a variable of the environment.
+    ///
+    /// # Errors
+    /// When it is not set, or holds nothing that could stand in a header field.
+    pub fn from_env(name: &str) -> Result<Self, BadToken> {
+        let value =
+            std::env::var(name).map_err(|_| BadToken(format!("the admin token ${name} is not set")))?;
+        Self::new(&value).ok_or_else(|| BadToken(format!("the admin token ${name} {NO_TOKEN}")))
+    }
+
+    /// From a file, without the end of its line.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds nothing that could stand in a header field.
+    pub fn from_file(path: &Path) -> Result<Self, BadToken> {
+        let value = fs::read_to_string(path).map_err(|problem| {
+            BadToken(format!("the admin token in {} cannot be read: {problem}", path.display()))
+        })?;
+        Self::new(&value).ok_or_else(|| BadToken(format!("the admin token in {} {NO_TOKEN}", path.display())))
+    }
+
+    /// A token; none when it is empty or could not stand in a header field.
+    #[must_use]
+    pub fn new(value: &str) -> Option<Self> {
+        let value = value.trim();
+        let is_one_word = value.bytes().all(|byte| byte.is_ascii_graphic());
+        (!value.is_empty() && is_one_word).then(|| Self(value.as_bytes().to_vec()))
+    }
+
+    /// As it is sent.
+    pub(crate) fn field(&self) -> String {
+        format!("Bearer {}", String::from_utf8_lossy(&self.0))
+    }
+
+    /// Whether this is it. Takes as long for a wrong one as for the right one, so that time tells nothing but the
+    /// length.
+    fn is(&self, given: &[u8]) -> bool {
+        let differing = self.0.iter().zip(given).fold(0, |all, (a, b)| black_box(all | (a ^ b)));
+        self.0.len() == given.len() && differing == 0
+    }
+}
+
+const NO_TOKEN: &str = "must be one word of visible ASCII characters";
+
+/// Lets pass who may ask.
+pub(super) async fn guard(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    if matches!(request.uri().path(), "/livez" | "/readyz") {
+        return next.run(request).await;
+    }
+    let headers = request.headers();
+    let allowed = match &shared.token {
+        Some(token) => has_token(headers, token),
+        None => has_our_host(headers, shared.address.ip()),
+    };
+    let allowed =
+        allowed.and_then(|()| if request.method().is_safe() { Ok(()) } else { has_our_origin(headers) });
+    match allowed {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+fn has_token(headers: &HeaderMap, token: &Token) -> Result<(), Refusal> {
+    let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    let given = given.and_then(|field| {
+        let (scheme, rest) = field.split_at_checked("Bearer ".len())?;
+        scheme.eq_ignore_ascii_case(b"Bearer ").then_some(rest)
+    });
+    let challenge = |detail: &str| {
+        let field = HeaderValue::from_static("Bearer realm=\"tidegate admin\"");
+        Refusal::new(StatusCode::UNAUTHORIZED, detail).with(WWW_AUTHENTICATE, field)
+    };
+    match given {
+        None => Err(challenge("a token is needed: send `Authorization: Bearer …`")),
+        Some(given) if token.is(given) => Ok(()),
+        Some(_) => Err(challenge("the token is not the right one")),
+    }
+}
+
+fn has_our_host(headers: &HeaderMap, bound: IpAddr) -> Result<(), Refusal> {
+    let host = only(headers, &HOST).and_then(host_of);
+    if host.is_some_and(|host| is_ours(host, bound)) {
+        return Ok(());
+    }
+    let detail = "without a token only loopback names and addresses are answered, so that no page in a browser can ask: \
+                  use 127.0.0.1 or localhost, or set `admin_token`";
+    Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+}
+
+fn is_ours(host: &str, bound: IpAddr) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    match address {
+        Ok(address) => address.is_loopback() || address == bound,
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+/// Whoever sends no origin is no browser.
+fn has_our_origin(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !headers.contains_key(ORIGIN) {
+        return Ok(());
+    }
+    let origin = only(headers, &ORIGIN).and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
+    let host = only(headers, &HOST);
+    if origin.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host)) {
+        return Ok(());
+    }
+    let detail = "the request comes from a page of another host, which may not change anything here";
+    Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+}
+
+/// The field's value, if it has just one line.
+fn only<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+    let mut lines = headers.get_all(name).iter();
+    let first = lines.next()?;
+    if lines.next().is_some() { None } else { first.to_str().ok() }
+}
+
+/// `localhost` of `localhost:9900`, `[::1]` of `[::1]:9900`.
+fn host_of(field: &str) -> Option<&str> {
+    if field.starts_with('[') {
+        return field.split_inclusive(']').next();
+    }
+    field.split(':').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_very_token_is_it() {
+        let token = Token::new(" s3cret\n").unwrap();
+        assert!(token.is(b"s3cret"));
+        for wrong in [&b""[..], b"s3cre", b"s3cret ", b"S3cret", b"s3cretx"] {
+            assert!(!token.is(wrong));
+        }
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        assert!(Token::new(" \n").is_none() && Token::new("two words").is_none());
+    }
+
+    #[test]
+    fn names_that_lead_here_are_ours_and_no_others() {
+        let bound = IpAddr::from([10, 0, 0, 7]);
+        for host in ["localhost:9900", "LOCALHOST", "127.0.0.1:9900", "127.8.0.1", "[::1]:9900", "10.0.0.7:1"]
+        {
+            assert!(is_ours(host_of(host).unwrap(), bound), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.8", ""] {
+            assert!(!is_ours(host_of(host).unwrap(), bound), "{host}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! How it goes: health, the picture of this moment, and the end.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+use tidegate_policy::record::{millis_json, time_text};
+
+use super::answer::{Json, Refusal, rounded, written};
+use super::judgement::Situation;
+use super::pulse::Rates;
+use super::serve::Shared;
+use super::station::{Connections, Figures, LoadFailure, Stage, Station};
+
+/// `GET /livez`: whether the process answers at all.
+pub(super) async fn livez() -> Response {
+    written(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
+}
+
+/// `GET /readyz`: whether it wants traffic.
+pub(super) async fn readyz(State(shared): State<Shared>) -> Response {
+    let stage = shared.station.stage();
+    let status = match stage {
+        Stage::Ready => StatusCode::OK,
+        Stage::Starting | Stage::Draining => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    written(status, "text/plain; charset=utf-8", format!("{}\n", stage.as_str()))
+}
+
+/// `GET /api/v1/status`
+pub(super) async fn get(State(shared): State<Shared>) -> Result<Json, Refusal> {
+    Ok(Json::ok(shared.aside(picture).await?))
+}
+
+/// `POST /api/v1/drain`
+pub(super) async fn drain(State(shared): State<Shared>) -> Result<Json, Refusal> {
+    shared.aside(|shared| shared.station.drain()).await?;
+    let picture = shared.aside(picture).await?;
+    Ok(Json(StatusCode::ACCEPTED, picture))
+}
+
+/// Everything about this moment: the status, and a frame of the stream.
+pub(super) fn picture(shared: &Shared) -> Value {
+    let station = &*shared.station;
+    let (now, figures, rates) = (station.now(), station.figures(), shared.pulse.rates());
+    let (stage, failure) = (station.stage(), station.load_failure());
+    let in_flight = figures.in_flight.iter().map(|route| route.now).sum();
+    let policy = station.policy();
+    let situation = Situation {
+        stage,
+        in_flight,
+        policy_version: policy.version,
+        load_failure: failure.as_ref(),
+        rates: &rates,
+    };
+    let judgement = situation.judge();
+    json!({
+        "v": 1,
+        "verdict": judgement.sentence,
+        "health": judgement.health.as_str(),
+        "stage": stage.as_str(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "time": time_text(now.wall),
+        "started": time_text(station.started()),
+        "policy": {
+            "version": policy.version,
+            "name": policy.name,
+            "failure": failure.as_ref().map(failure_json),
+        },
+        "totals": totals(&figures),
+        "rates": rates_json(&rates),
+        "in_flight": in_flight,
+        "routes": routes(&figures),
+        "connections": figures.connections.iter().map(connections_json).collect::<Vec<_>>(),
+        "rules": rules(station, &rates),
+        "upstreams": rates.upstreams.iter().map(|rate| json!({
+            "upstream": rate.upstream,
+            "attempts_per_second": rounded(rates.a_second(rate.attempts)),
+            "failures_per_second": rounded(rates.a_second(rate.failures)),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+pub(super) fn failure_json(failure: &LoadFailure) -> Value {
+    json!({
+        "since": time_text(failure.since),
+        "summary": failure.summary,
+        "problems": failure.findings.as_ref().map(|findings| &findings.list),
+    })
+}
+
+fn totals(figures: &Figures) -> Value {
+    json!({
+        "admitted": figures.requests.iter().map(|requests| requests.admitted).sum::<u64>(),
+        "refused": figures.requests.iter().map(|requests| requests.refused).sum::<u64>(),
+    })
+}
+
+fn rates_json(rates: &Rates) -> Value {
+    let shadow = rates.rules.iter().map(|rule| rule.shadow_refused).sum();
+    json!({
+        "over_ms": millis_json(rates.over),
+        "admitted_per_second": rounded(rates.a_second(rates.admitted)),
+        "refused_per_second": rounded(rates.a_second(rates.refused)),
+        "shadow_refused_per_second": rounded(rates.a_second(shadow)),
+        "p50_ms": rates.durations.below(500).map(millis_json),
+        "p99_ms": rates.durations.below(990).map(millis_json),
+    })
+}
+
+fn routes(figures: &Figures) -> Value {
+    let route = |route: &str| {
+        let decided = figures.requests.iter().filter(|requests| requests.route == route);
+        let (admitted, refused) = decided.fold((0, 0), |(admitted, refused), requests| {
+            (admitted + requests.admitted, refused + requests.refused)
+        });
+        (admitted, refused)
+    };
+    let routes = figures.in_flight.iter().map(|flying| {
+        let (admitted, refused) = route(&flying.route);
+        json!({ "route": flying.route, "in_flight": flying.now, "admitted": admitted, "refused": refused })
+    });
+    routes.collect()
+}
+
+fn connections_json(connections: &Connections) -> Value {
+    json!({
+        "listener": connections.listener,
+        "open": connections.open,
+        "accepted": connections.accepted,
+        "turned_away": connections.turned_away,
+    })
+}
+
+fn rules(station: &dyn Station, rates: &Rates) -> Value {
+    let now = station.now();
+    let rules = rates.rules.iter().map(|rule| {
+        let mode = station.gate().mode(&rule.rule, now).map(|(mode, _)| mode.as_str());
+        json!({
+            "rule": rule.rule,
+            "mode": mode,
+            "refused_per_second": rounded(rates.a_second(rule.refused)),
+            "shadow_refused_per_second": rounded(rates.a_second(rule.shadow_refused)),
+            "overflowed_per_second": rounded(rates.a_second(rule.overflowed)),
+        })
+    });
+    rules.collect()
+}

@@ -1,0 +1,282 @@
+//! `tidegate ctl`: the admin API from a shell.
+//!
+//! Each command is one request and one way to show its answer: `ctl/words.rs` has the command line, `ctl/client.rs`
+//! speaks HTTP, `ctl/show.rs` writes for people. With `--json` the answer is written as it came.
+
+mod client;
+mod show;
+pub mod words;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use tidegate_policy::Format;
+
+use self::client::{Answer, Client, Question};
+use super::imagined::Imagined;
+use super::{Ended, Failure};
+use crate::admin::Token;
+
+/// What `ctl` was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ctl {
+    /// Where the admin API listens.
+    pub admin: String,
+    /// Where the token is; else in `$TIDEGATE_TOKEN`, if there is one.
+    pub token_file: Option<PathBuf>,
+    /// Whether to write the answer as it came.
+    pub is_json: bool,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// One thing to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// How it goes.
+    Status,
+    /// The rules.
+    Rules,
+    /// Switch a rule.
+    Mode {
+        /// The rule.
+        rule: String,
+        /// The mode; none for what the policy says.
+        mode: Option<String>,
+        /// For how long.
+        ttl: Option<String>,
+    },
+    /// The heaviest callers.
+    Callers {
+        /// By what.
+        sort: String,
+        /// How many.
+        count: u32,
+    },
+    /// Callers with a limit of their own.
+    Overrides,
+    /// Give a caller a limit of its own.
+    Override(Override),
+    /// End that.
+    OverrideClear {
+        /// The caller.
+        caller: String,
+        /// The rule; none for all.
+        rule: Option<String>,
+    },
+    /// What a key has used.
+    Counter {
+        /// The rule.
+        rule: String,
+        /// The key.
+        key: String,
+        /// Whether to forget it.
+        is_reset: bool,
+    },
+    /// The last decisions.
+    Decisions {
+        /// Whether only refused ones.
+        is_refused: bool,
+        /// How many.
+        count: u32,
+    },
+    /// One decision.
+    Decision(String),
+    /// What would happen to a request.
+    Explain {
+        /// The request, as it was written.
+        request: String,
+        /// More header fields.
+        headers: Vec<String>,
+        /// The address it comes from.
+        client: Option<std::net::IpAddr>,
+    },
+    /// How the upstreams are.
+    Upstreams,
+    /// The policy's text.
+    PolicyGet,
+    /// Take a policy.
+    PolicyPut(PathBuf),
+    /// Look at a policy.
+    PolicyCheck(PathBuf),
+    /// Drain and end.
+    Drain,
+}
+
+/// A limit of its own for a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The caller.
+    pub caller: String,
+    /// The rule.
+    pub rule: String,
+    /// So much in a time.
+    pub quota: Option<String>,
+    /// So much at once.
+    pub burst: Option<String>,
+    /// So many in flight.
+    pub limit: Option<u32>,
+    /// For how long.
+    pub ttl: String,
+}
+
+/// Asks, and writes the answer.
+///
+/// # Errors
+/// When the gateway cannot be reached or says no, a file cannot be read, or the answer cannot be written.
+pub fn write(ctl: &Ctl, page: &mut dyn Write, errors: &mut dyn Write) -> Result<Ended, crate::Problem> {
+    let question = question(&ctl.ask)?;
+    let client = Client::new(&ctl.admin, token(ctl.token_file.as_deref())?)?;
+    let answer = client.ask(&question)?;
+    if answer.status == 422 {
+        return wrong(ctl, &answer, page, errors);
+    }
+    if !(200..300).contains(&answer.status) {
+        return Err(Failure::new(answer.complaint()).into());
+    }
+    if ctl.is_json || ctl.ask == Ask::PolicyGet {
+        page.write_all(&answer.body)?;
+    } else {
+        let value = answer.json()?;
+        page.write_all(show::answer(&ctl.ask, &value).as_bytes())?;
+    }
+    let is_wrong = matches!(ctl.ask, Ask::PolicyCheck(_)) && answer.json()?["ok"] == false;
+    Ok(if is_wrong { Ended::BadPolicy } else { Ended::Done })
+}
+
+/// A policy that was not taken: says everything that is wrong with it, if that is why.
+fn wrong(
+    ctl: &Ctl,
+    answer: &Answer,
+    page: &mut dyn Write,
+    errors: &mut dyn Write,
+) -> Result<Ended, crate::Problem> {
+    if ctl.is_json {
+        page.write_all(&answer.body)?;
+    } else {
+        let text = answer.json()?;
+        errors.write_all(text["text"].as_str().unwrap_or_default().as_bytes())?;
+        writeln!(errors, "{}", answer.complaint())?;
+    }
+    Ok(Ended::BadPolicy)
+}
+
+fn token(file: Option<&Path>) -> Result<Option<Token>, crate::Problem> {
+    const VARIABLE: &str = "TIDEGATE_TOKEN";
+    Ok(match file {
+        Some(path) => Some(Token::from_file(path)?),
+        None if std::env::var_os(VARIABLE).is_some() => Some(Token::from_env(VARIABLE)?),
+        None => None,
+    })
+}
+
+fn question(ask: &Ask) -> Result<Question, Failure> {
+    let get = |path: String| Question { method: "GET", path: format!("/api/v1/{path}"), body: None };
+    let send = |method, path: String, value: &Value| Question {
+        method,
+        path: format!("/api/v1/{path}"),
+        body: Some(("application/json", value.to_string().into_bytes())),
+    };
+    Ok(match ask {
+        Ask::Status => get("status".to_owned()),
+        Ask::Rules => get("rules".to_owned()),
+        Ask::Mode { rule, mode, ttl } => {
+            let mut switch = Map::from_iter([("mode".to_owned(), json!(mode))]);
+            switch.extend(ttl.as_ref().map(|ttl| ("ttl".to_owned(), json!(ttl))));
+            send("PATCH", format!("rules/{}", encoded(rule)), &Value::Object(switch))
+        }
+        Ask::Callers { sort, count } => get(format!("callers?sort={sort}&n={count}")),
+        Ask::Overrides => get("overrides".to_owned()),
+        Ask::Override(order) => {
+            send("PUT", format!("overrides/{}", encoded(&order.caller)), &order_json(order)?)
+        }
+        Ask::OverrideClear { caller, rule } => {
+            let only = rule.as_ref().map_or(String::new(), |rule| format!("?rule={}", encoded(rule)));
+            Question { method: "DELETE", ..get(format!("overrides/{}{only}", encoded(caller))) }
+        }
+        Ask::Counter { rule, key, is_reset } => {
+            let method = if *is_reset { "DELETE" } else { "GET" };
+            Question { method, ..get(format!("counters/{}/{}", encoded(rule), encoded(key))) }
+        }
+        Ask::Decisions { is_refused, count } => {
+            get(format!("decisions?refused={}&n={count}", u8::from(*is_refused)))
+        }
+        Ask::Decision(id) => get(format!("decisions/{}", encoded(id))),
+        Ask::Explain { request, headers, client } => {
+            let request = Imagined::read(request, headers, *client).map_err(Failure::new)?;
+            send("POST", "explain".to_owned(), &request.to_json())
+        }
+        Ask::Upstreams => get("upstreams".to_owned()),
+        Ask::PolicyGet => get("policy".to_owned()),
+        Ask::PolicyPut(file) => {
+            Question { body: Some(policy(file)?), method: "PUT", ..get("policy".to_owned()) }
+        }
+        Ask::PolicyCheck(file) => {
+            Question { body: Some(policy(file)?), method: "POST", ..get("policy/check".to_owned()) }
+        }
+        Ask::Drain => Question { method: "POST", ..get("drain".to_owned()) },
+    })
+}
+
+fn order_json(order: &Override) -> Result<Value, Failure> {
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Option<Value>| {
+        fields.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    put("rule", Some(json!(order.rule)));
+    put("quota", order.quota.as_ref().map(|quota| json!(quota)));
+    let burst = order.burst.as_deref().map(|burst| {
+        let number: Result<Value, _> = serde_json::from_str(burst);
+        let number = number.ok().filter(Value::is_number);
+        number.ok_or_else(|| Failure::new(format!("burst is `{burst}`, but must be a number")))
+    });
+    put("burst", burst.transpose()?);
+    put("limit", order.limit.map(Value::from));
+    put("ttl", Some(json!(order.ttl)));
+    Ok(Value::Object(fields))
+}
+
+fn policy(file: &Path) -> Result<(&'static str, Vec<u8>), Failure> {
+    let text = fs::read(file)
+        .map_err(|problem| Failure::new(format!("{} cannot be read: {problem}", file.display())))?;
+    let media_type = match Format::of(&file.to_string_lossy()) {
+        Format::Toml => "application/toml",
+        Format::Yaml => "application/yaml",
+    };
+    Ok((media_type, text))
+}
+
+/// What may stand as one part of a path.
+fn encoded(text: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let written = text
+        .bytes()
+        .map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
+    written.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_parts_of_a_path() {
+        assert_eq!(encoded("acct_1"), "acct_1");
+        assert_eq!(encoded("a/b|c é"), "a%2Fb%7Cc%20%C3%A9");
+    }
+
+    #[test]
+    fn a_burst_that_is_no_number_is_refused() {
+        let order = Override {
+            caller: "a".to_owned(),
+            rule: "r".to_owned(),
+            quota: None,
+            burst: Some("many".to_owned()),
+            limit: None,
+            ttl: "1h".to_owned(),
+        };
+        assert_eq!(order_json(&order).unwrap_err().to_string(), "burst is `many`, but must be a number");
+    }
+}

@@ -1,0 +1,290 @@
+//! The command line of `ctl`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use tidegate_policy::quantity::{Length, QuotaText};
+
+use super::{Ask, Ctl, Override};
+
+/// Everything `ctl` understands.
+#[must_use]
+pub fn command() -> Command {
+    Command::new("ctl")
+        .about("Ask a running gateway, and tell it: the admin API from a shell")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .arg(
+            Arg::new("admin")
+                .long("admin")
+                .value_name("ADDRESS")
+                .default_value("127.0.0.1:9900")
+                .global(true)
+                .help("Where the admin API listens"),
+        )
+        .arg(
+            Arg::new("token-file")
+                .long("token-file")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .global(true)
+                .help("The file with the token; without it $TIDEGATE_TOKEN is used, if set"),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .global(true)
+                .help("Print the answer as it came"),
+        )
+        .subcommands(looking())
+        .subcommands(changing())
+        .after_help(
+            "Example:\n  tidegate ctl status\n  tidegate ctl mode per_key shadow --for 10min\n  \
+             tidegate ctl explain 'POST /v1/charges x-api-key:acct_1'",
+        )
+}
+
+fn looking() -> Vec<Command> {
+    vec![
+        Command::new("status").about("How it goes, in one sentence and some numbers"),
+        Command::new("rules").about("The rules with their modes and counts"),
+        Command::new("callers")
+            .about("The heaviest callers")
+            .arg(
+                Arg::new("sort")
+                    .long("sort")
+                    .value_name("BY")
+                    .value_parser(["refused", "cost", "shadow"])
+                    .default_value("refused")
+                    .help("By what"),
+            )
+            .arg(count("20", 32)),
+        Command::new("overrides").about("Callers with a limit of their own for a time"),
+        Command::new("decisions")
+            .about("The last decisions")
+            .arg(Arg::new("refused").long("refused").action(ArgAction::SetTrue).help("Only refused ones"))
+            .arg(count("20", 1280)),
+        Command::new("decision").about("One of the last decisions").arg(word("ID", "Its number")),
+        Command::new("explain")
+            .about("What would happen to a request now, rule by rule, and why")
+            .arg(word("REQUEST", "Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"))
+            .arg(
+                Arg::new("header")
+                    .short('H')
+                    .long("header")
+                    .value_name("FIELD")
+                    .action(ArgAction::Append)
+                    .help("One more header field, 'name: value'"),
+            )
+            .arg(
+                Arg::new("from")
+                    .long("from")
+                    .value_name("ADDRESS")
+                    .value_parser(value_parser!(IpAddr))
+                    .help("The address it comes from"),
+            ),
+        Command::new("upstreams").about("How the upstreams are"),
+    ]
+}
+
+fn changing() -> Vec<Command> {
+    let file = || Arg::new("FILE").required(true).value_parser(value_parser!(PathBuf)).help("The policy");
+    vec![
+        Command::new("mode")
+            .about("Switch a rule, for a time or for good")
+            .arg(word("RULE", "The rule"))
+            .arg(
+                Arg::new("MODE")
+                    .required(true)
+                    .value_parser(["enforce", "shadow", "disabled", "policy"])
+                    .help("The mode; `policy` for what the policy says"),
+            )
+            .arg(for_how_long()),
+        Command::new("override")
+            .about("Give a caller a limit of its own by a rule, for a time")
+            .arg(word("CALLER", "Its identity"))
+            .arg(word("RULE", "The rule"))
+            .arg(
+                Arg::new("quota")
+                    .long("quota")
+                    .value_parser(ValueParser::new(quota))
+                    .help("So much in a time: 50/s"),
+            )
+            .arg(Arg::new("burst").long("burst").value_name("COST").help("So much at once"))
+            .arg(
+                Arg::new("limit")
+                    .long("limit")
+                    .value_name("COUNT")
+                    .value_parser(value_parser!(u32).range(1..))
+                    .conflicts_with_all(["quota", "burst"])
+                    .help("So many in flight, by a rule of kind concurrency"),
+            )
+            .arg(for_how_long().default_value("1h")),
+        Command::new("override-clear")
+            .about("End a caller's own limit by a rule, or all of them")
+            .arg(word("CALLER", "Its identity"))
+            .arg(Arg::new("RULE").help("The rule; all without it")),
+        Command::new("counter")
+            .about("What a key has used by a rule")
+            .arg(word("RULE", "The rule"))
+            .arg(word("KEY", "The key; parts with `|` between; `-` for requests without one"))
+            .arg(Arg::new("reset").long("reset").action(ArgAction::SetTrue).help("Forget it")),
+        Command::new("policy")
+            .about("The policy: read it, replace it, check another")
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommand(Command::new("get").about("Print the text that is decided with"))
+            .subcommand(Command::new("put").about("Take this policy, until the file changes").arg(file()))
+            .subcommand(Command::new("check").about("Say what is wrong with a policy").arg(file())),
+        Command::new("drain").about("Be not ready, finish what is in flight, end"),
+    ]
+}
+
+fn word(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).required(true).help(help)
+}
+
+fn count(usual: &'static str, most: i64) -> Arg {
+    Arg::new("count")
+        .short('n')
+        .value_name("COUNT")
+        .default_value(usual)
+        .value_parser(value_parser!(u32).range(1..=most))
+        .help("How many")
+}
+
+fn for_how_long() -> Arg {
+    Arg::new("for")
+        .long("for")
+        .value_name("TIME")
+        .value_parser(ValueParser::new(length))
+        .help("For how long: 10min")
+}
+
+fn length(text: &str) -> Result<String, String> {
+    Length::read(text)
+        .map(|length| length.written)
+        .map_err(|problem| format!("{}; {}", problem.message, problem.help))
+}
+
+fn quota(text: &str) -> Result<String, String> {
+    QuotaText::read(text)
+        .map(|quota| quota.written)
+        .map_err(|problem| format!("{}; {}", problem.message, problem.help))
+}
+
+/// What was asked for; none when nothing was.
+#[must_use]
+pub fn read(given: &ArgMatches) -> Option<Ctl> {
+    let (name, asked) = given.subcommand()?;
+    Some(Ctl {
+        admin: text(asked, "admin"),
+        token_file: asked.get_one::<PathBuf>("token-file").cloned(),
+        is_json: asked.get_flag("json"),
+        ask: ask(name, asked)?,
+    })
+}
+
+fn ask(name: &str, given: &ArgMatches) -> Option<Ask> {
+    Some(match name {
+        "status" => Ask::Status,
+        "rules" => Ask::Rules,
+        "callers" => Ask::Callers { sort: text(given, "sort"), count: number(given, "count") },
+        "overrides" => Ask::Overrides,
+        "decisions" => {
+            Ask::Decisions { is_refused: given.get_flag("refused"), count: number(given, "count") }
+        }
+        "decision" => Ask::Decision(text(given, "ID")),
+        "explain" => Ask::Explain {
+            request: text(given, "REQUEST"),
+            headers: given.get_many::<String>("header").unwrap_or_default().cloned().collect(),
+            client: given.get_one::<IpAddr>("from").copied(),
+        },
+        "upstreams" => Ask::Upstreams,
+        "mode" => Ask::Mode {
+            rule: text(given, "RULE"),
+            mode: Some(text(given, "MODE")).filter(|mode| mode != "policy"),
+            ttl: optional(given, "for"),
+        },
+        "override" => Ask::Override(Override {
+            caller: text(given, "CALLER"),
+            rule: text(given, "RULE"),
+            quota: optional(given, "quota"),
+            burst: optional(given, "burst"),
+            limit: given.get_one::<u32>("limit").copied(),
+            ttl: text(given, "for"),
+        }),
+        "override-clear" => {
+            Ask::OverrideClear { caller: text(given, "CALLER"), rule: optional(given, "RULE") }
+        }
+        "counter" => Ask::Counter {
+            rule: text(given, "RULE"),
+            key: text(given, "KEY"),
+            is_reset: given.get_flag("reset"),
+        },
+        "policy" => policy(given)?,
+        "drain" => Ask::Drain,
+        _ => return None,
+    })
+}
+
+fn policy(given: &ArgMatches) -> Option<Ask> {
+    let (name, asked) = given.subcommand()?;
+    let file = || asked.get_one::<PathBuf>("FILE").cloned();
+    match name {
+        "get" => Some(Ask::PolicyGet),
+        "put" => file().map(Ask::PolicyPut),
+        "check" => file().map(Ask::PolicyCheck),
+        _ => None,
+    }
+}
+
+fn text(given: &ArgMatches, name: &str) -> String {
+    optional(given, name).unwrap_or_default()
+}
+
+fn optional(given: &ArgMatches, name: &str) -> Option<String> {
+    given.get_one::<String>(name).cloned()
+}
+
+fn number(given: &ArgMatches, name: &str) -> u32 {
+    given.get_one::<u32>(name).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_from(words: &str) -> Result<Ctl, clap::Error> {
+        let matches = command().try_get_matches_from(words.split_whitespace())?;
+        Ok(read(&matches).expect("clap asks for a command"))
+    }
+
+    #[test]
+    fn options_may_stand_before_and_behind_the_command() {
+        command().debug_assert();
+        let before = read_from("ctl --admin a:1 --json policy get").unwrap();
+        let behind = read_from("ctl policy get --json --admin a:1").unwrap();
+        assert_eq!(before, behind);
+        assert_eq!((before.admin.as_str(), before.is_json), ("a:1", true));
+        assert_eq!(read_from("ctl status").unwrap().admin, "127.0.0.1:9900");
+    }
+
+    #[test]
+    fn a_switch_goes_back_to_the_policy() {
+        let Ask::Mode { mode, ttl, .. } = read_from("ctl mode r policy").unwrap().ask else { panic!() };
+        assert_eq!((mode, ttl), (None, None));
+    }
+
+    #[test]
+    fn quantities_are_read_before_anything_is_sent() {
+        let problem = read_from("ctl mode r shadow --for 10").unwrap_err().to_string();
+        assert!(problem.contains("`10` has no unit"), "{problem}");
+        let problem = read_from("ctl override a r --quota 10").unwrap_err().to_string();
+        assert!(problem.contains("`10` has no unit"), "{problem}");
+        assert!(read_from("ctl override a r --quota 10/s --limit 3").is_err());
+    }
+}
