@@ -46,7 +46,7 @@ pub(crate) fn compile(
     let (caller, max_keys) = caller(document, callers.is_some(), problems);
     let rules = rule::compile(document, max_keys, positions, problems);
     let server = server::compile(document, problems);
-    let listeners = listener::compile(document, problems);
+    let listeners = listener::compile(document, server.admin, problems);
     let upstreams = upstream::compile(document, problems);
     let routes = route::compile(document, &rules, &upstreams, positions, problems);
     let (callers, overrides) = known_callers(callers, &rules, problems);

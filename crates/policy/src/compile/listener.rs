@@ -1,5 +1,7 @@
 //! Where callers connect to, and how much of a connection is borne with.
 
+use std::net::SocketAddr;
+
 use super::range::{count, patience, size};
 use super::{check_name, twice};
 use crate::document::read::Field;
@@ -17,9 +19,14 @@ const MOST_HEADERS: u64 = 1_024;
 /// The least that the HTTP library reads into, and the most that one connection may hold.
 const HEADER_BYTES: std::ops::RangeInclusive<u64> = 8 * 1_024..=1_024 * 1_024;
 
-pub(super) fn compile(document: &PolicyDoc, problems: &mut Problems) -> Vec<Listener> {
+pub(super) fn compile(
+    document: &PolicyDoc,
+    admin: Option<SocketAddr>,
+    problems: &mut Problems,
+) -> Vec<Listener> {
     let mut found: Vec<Listener> = Vec::new();
     if let Some(listen) = &document.listen {
+        beside_admin("listen", listen, admin, "listen", problems);
         found.push(Listener::new("default", listen.value));
     }
     for (index, field) in document.listener.iter().flat_map(|listeners| &listeners.value).enumerate() {
@@ -33,15 +40,32 @@ pub(super) fn compile(document: &PolicyDoc, problems: &mut Problems) -> Vec<List
         let name = name.map_or_else(default, |name| name.value.clone());
         check_name("listener", &name, span, &path, problems);
         let Some(bind) = &field.value.bind else { continue };
+        beside_admin(&format!("listener `{name}`"), bind, admin, &path, problems);
         if found.iter().any(|other| other.name == name) {
             problems.push(twice(format!("there are two listeners `{name}`"), span, path.clone()));
-        } else if let Some(other) = found.iter().find(|other| other.bind == bind.value) {
+        } else if let Some(other) =
+            found.iter().find(|other| other.bind == bind.value && bind.value.port() != 0)
+        {
             let message = format!("listeners `{}` and `{name}` both bind {}", other.name, bind.value);
             problems.push(twice(message, bind.span, path.clone()));
         }
         found.push(listener(&field.value, Listener::new(name, bind.value), &path, problems));
     }
     found
+}
+
+fn beside_admin(
+    what: &str,
+    bind: &Field<SocketAddr>,
+    admin: Option<SocketAddr>,
+    path: &str,
+    problems: &mut Problems,
+) {
+    // Port 0 is any that is free, so there it is not the same.
+    if admin == Some(bind.value) && bind.value.port() != 0 {
+        let message = format!("admin and {what} both bind {}", bind.value);
+        problems.push(twice(message, bind.span, path.to_owned()));
+    }
 }
 
 fn listener(written: &ListenerDoc, default: Listener, path: &str, problems: &mut Problems) -> Listener {

@@ -43,7 +43,7 @@ section! {
     SecretDoc "secret" {
         /// The environment variable that holds it.
         env "env": String, Nothing("`file` says where it is"), "\"TIDEGATE_TOKEN\"", Built;
-        /// The file that holds it.
+        /// The file that holds it, meant from where the policy lies.
         file "file": String, Nothing("`env` says where it is"), "\"/run/secrets/token\"", Built;
     }
 }
@@ -123,9 +123,9 @@ choice! {
 section! {
     /// Certificate and key.
     TlsDoc "tls" {
-        /// The file of the certificate chain.
+        /// The file of the certificate chain, meant from where the policy lies.
         cert "cert": String, Required, "\"tls.crt\"", Built;
-        /// The file of the private key.
+        /// The file of the private key, meant from where the policy lies.
         key "key": String, Required, "\"tls.key\"", Built;
     }
 }

@@ -144,7 +144,7 @@ section! {
     AccessLogDoc "access log" {
         /// How a record is written.
         format "format": LogFormatWord, Default("\"json\"", "programs read it"), "\"json\"", Built;
-        /// `stdout`, `stderr` or a file.
+        /// Where it is written; a file is meant from where the policy lies.
         to "to": LogTarget, Default("\"stdout\"", "whatever runs the process collects it there"), "\"stdout\"", Built;
         /// The share of admitted requests that is written, down to a millionth.
         sample_accepted "sample_accepted": Percent, Default("\"100%\"", "a log with holes surprises"), "\"1%\"", Built;

@@ -133,25 +133,17 @@ fn header<'a>(name: &'a str, attributes: &Attributes<'a>) -> Found<'a> {
 }
 
 fn address<'a>(policy: &Policy, attributes: &Attributes<'_>) -> Found<'a> {
-    let prefix = policy.server.ipv6_prefix;
-    attributes.client.map_or(Err(NoPart::Missing), |address| Ok(Part::Address(network(address, prefix))))
-}
-
-/// The address that counts: a household or a server has a whole IPv6 network to itself, so its addresses are one
-/// caller. An IPv4 address is a caller by itself, also when it is written as IPv6.
-fn network(address: IpAddr, ipv6_prefix: u8) -> Network {
-    let address = address.to_canonical();
-    Network::of(address, if address.is_ipv4() { 32 } else { ipv6_prefix })
+    let network = |address| Part::Address(policy.server.network_of(address));
+    attributes.client.map(network).ok_or(NoPart::Missing)
 }
 
 /// The identity that an operator wrote, as a part. One that spells an address is that address, so that nobody can be
 /// it by writing it into a header field; a network is one only if callers are told apart by such networks.
 pub(crate) fn written<'a>(identity: &'a str, policy: &Policy) -> Part<'a> {
-    let prefix = policy.server.ipv6_prefix;
     let (text, length) = identity.split_once('/').unwrap_or((identity, ""));
-    let is_network = length.is_empty() && text == identity || length.parse() == Ok(prefix);
+    let is_network = length.is_empty() && text == identity || length.parse() == Ok(policy.server.ipv6_prefix);
     match text.parse::<IpAddr>() {
-        Ok(address) if is_network => Part::Address(network(address, prefix)),
+        Ok(address) if is_network => Part::Address(policy.server.network_of(address)),
         _ => Part::Text(identity.as_bytes()),
     }
 }
@@ -221,10 +213,12 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Server;
     use crate::{Source, read};
 
     fn address(text: &str, ipv6_prefix: u8) -> Part<'static> {
-        Part::Address(network(text.parse().unwrap(), ipv6_prefix))
+        let server = Server { ipv6_prefix, ..Server::default() };
+        Part::Address(server.network_of(text.parse().unwrap()))
     }
 
     #[test]

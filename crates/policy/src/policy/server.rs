@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::Network;
@@ -51,8 +51,16 @@ impl Default for Server {
 impl Server {
     /// Whether this peer is one of the trusted proxies.
     #[must_use]
-    pub fn trusts(&self, peer: std::net::IpAddr) -> bool {
+    pub fn trusts(&self, peer: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(peer))
+    }
+
+    /// What counts of a caller's address: a household or a server has a whole IPv6 network to itself, so its
+    /// addresses are one caller. An IPv4 address is a caller by itself, also when it is written as IPv6.
+    #[must_use]
+    pub fn network_of(&self, address: IpAddr) -> Network {
+        let address = address.to_canonical();
+        Network::of(address, if address.is_ipv4() { 32 } else { self.ipv6_prefix })
     }
 }
 

@@ -129,9 +129,9 @@ codes! {
     UnknownUpstream = 202 Error "no such upstream",
         "A route refers to an upstream that the policy does not have, or does not say which of several is meant.",
         "Correct the name, or add the upstream.";
-    NameTwice = 203 Error "a name is given twice",
-        "Two routes or two listeners have the same name, so metrics and messages could not tell them apart.",
-        "Rename one of them.";
+    NameTwice = 203 Error "a name or an address is given twice",
+        "Two routes or two listeners have the same name, so metrics and messages could not tell them apart; or two things bind the same address, or a list names the same twice.",
+        "Change or remove one of them.";
     NoCallers = 204 Error "the table of callers is not there",
         "The policy names a file of callers, and it was not read.",
         "Put the file where the policy says.";
