@@ -316,3 +316,24 @@ fn every_algorithm_with_every_window_in_its_plans_is_a_gate() {
         }
     }
 }
+
+#[test]
+fn lists_of_networks_and_endpoints_have_a_bound() {
+    let list = |count: usize, item: &dyn Fn(usize) -> String| {
+        (0..count).map(|index| format!("\"{}\"", item(index))).collect::<Vec<_>>().join(", ")
+    };
+    let problems = |count: usize| {
+        let networks = list(count, &|index| format!("10.0.{}.{}", index / 256, index % 256));
+        let endpoints = list(count, &|index| format!("http://orders-{index}"));
+        let text =
+            format!("[server]\ntrusted_proxies = [{networks}]\n[upstream.orders]\nendpoints = [{endpoints}]");
+        let read = read(Source::named("tidegate.toml", text.as_bytes()), None);
+        read.err().unwrap_or_default().into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+    };
+    assert_eq!(problems(1_024), [] as [&str; 0]);
+    let expected = [
+        "`trusted_proxies` has 1025 networks, more than 1024",
+        "upstream `orders` has 1025 endpoints, more than 1024",
+    ];
+    assert_eq!(problems(1_025), expected);
+}
