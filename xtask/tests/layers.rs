@@ -31,7 +31,11 @@ const LAYERS: &[Layer] = &[
         may_use: &["tidegate-core", "tidegate-policy", "tidegate-tower"],
         must_not_reach: &["tonic", "axum", "clap"],
     },
-    Layer { name: "tidegate", may_use: &["tidegate-core", "tidegate-policy"], must_not_reach: &[] },
+    Layer {
+        name: "tidegate",
+        may_use: &["tidegate-core", "tidegate-load", "tidegate-policy", "tidegate-proxy", "tidegate-tower"],
+        must_not_reach: &[],
+    },
     Layer { name: "xtask", may_use: &[], must_not_reach: &[] },
 ];
 

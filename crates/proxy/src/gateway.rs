@@ -153,6 +153,12 @@ impl Gateway {
         }
     }
 
+    /// The version of the policy it serves with.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.shared.gate.version()
+    }
+
     /// What it has counted.
     #[must_use]
     pub fn figures(&self) -> Figures {

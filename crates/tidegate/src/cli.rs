@@ -1,11 +1,17 @@
 //! What was asked for on the command line.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
+
+use crate::run::{Origin, Run};
+
+/// Where a gateway without a file listens: reachable from this machine alone until somebody says otherwise.
+const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 use crate::commands::ctl::{Ctl, words};
 
@@ -26,6 +32,8 @@ pub enum Request {
     Init(PathBuf),
     /// Print what a shell needs to complete command lines.
     Completions(Shell),
+    /// Serve as a gateway.
+    Run(Run),
     /// Print the manual page.
     Man,
 }
@@ -72,6 +80,7 @@ where
     let matches = command.try_get_matches_from_mut(words)?;
     match matches.subcommand() {
         Some(("demo", _)) => Ok(Request::Demo),
+        Some(("run", given)) => run(given).map(Request::Run),
         Some(("check", given)) => Ok(Request::Check(Check {
             file: given.get_one::<PathBuf>("FILE").cloned(),
             is_effective: given.get_flag("effective"),
@@ -87,6 +96,22 @@ where
         Some(("man", _)) => Ok(Request::Man),
         Some(_) | None => Err(command.error(ErrorKind::MissingSubcommand, "a command is missing")),
     }
+}
+
+fn run(given: &ArgMatches) -> Result<Run, clap::Error> {
+    let text = |name: &str| given.get_one::<String>(name).map(String::as_str);
+    let rules: Vec<&str> = given.get_many::<String>("rule").unwrap_or_default().map(String::as_str).collect();
+    let upstream = text("upstream");
+    let origin = match given.get_one::<PathBuf>("config") {
+        Some(file) => Origin::File(Some(file.clone())),
+        None if upstream.is_none() => Origin::File(None),
+        None => {
+            let listen = text("listen").unwrap_or(DEFAULT_LISTEN);
+            let written = tidegate_policy::from_flags(Some(listen), upstream, &rules);
+            Origin::Flags(written.map_err(|why| command().error(ErrorKind::ValueValidation, why))?)
+        }
+    };
+    Ok(Run { origin, admin: given.get_one::<SocketAddr>("admin").copied() })
 }
 
 fn explain(given: &ArgMatches) -> Explain {
@@ -121,6 +146,7 @@ pub fn command() -> Command {
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .subcommand(run_command())
         .subcommand(init_command())
         .subcommand(check_command())
         .subcommand(explain_command())
@@ -159,6 +185,53 @@ fn init_command() -> Command {
                 .help("Where to write it"),
         )
         .after_help("Example:\n  tidegate init && tidegate check")
+}
+
+fn run_command() -> Command {
+    Command::new("run")
+        .about("Serve as a gateway: everything the policy asks for")
+        .arg(
+            Arg::new("config")
+                .short('c')
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("The policy"),
+        )
+        .arg(
+            Arg::new("upstream")
+                .long("upstream")
+                .value_name("URL")
+                .conflicts_with("config")
+                .help("Without a file: where requests go"),
+        )
+        .arg(
+            Arg::new("listen")
+                .long("listen")
+                .value_name("ADDRESS")
+                .requires("upstream")
+                .help("Without a file: where to listen [default: 127.0.0.1:8080]"),
+        )
+        .arg(
+            Arg::new("rule")
+                .long("rule")
+                .value_name("RULE")
+                .requires("upstream")
+                .action(ArgAction::Append)
+                .help("Without a file: a rule, 'per_key: 10/s burst 20 by header:x-api-key'"),
+        )
+        .arg(
+            Arg::new("admin")
+                .long("admin")
+                .value_name("ADDRESS")
+                .value_parser(value_parser!(SocketAddr))
+                .help("Where the admin API listens, over what the policy says"),
+        )
+        .after_help(
+            "Example:\n  tidegate run -c tidegate.toml\n  \
+             tidegate run --upstream http://127.0.0.1:3000 --rule 'per_key: 10/s burst 20 by header:x-api-key'\n\
+             SIGHUP reads the policy again; SIGTERM finishes what is in flight and ends.",
+        )
 }
 
 fn check_command() -> Command {

@@ -6,13 +6,15 @@
 pub mod check;
 pub mod ctl;
 pub mod explain;
-mod files;
+pub(crate) mod files;
 pub mod imagined;
 pub mod init;
 pub mod print;
 
 use std::error::Error;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// How a command ended that wrote its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +30,12 @@ pub enum Ended {
 pub struct Failure(String);
 
 impl Failure {
-    fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self(message.into())
+    }
+
+    pub(crate) fn unreadable(path: &Path, problem: &io::Error) -> Self {
+        Self::new(format!("{} cannot be read: {problem}", path.display()))
     }
 }
 

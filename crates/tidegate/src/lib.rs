@@ -5,12 +5,14 @@
 //! | what operators ask a running gateway | [`admin`] |
 //! | what the command line means | [`cli`] |
 //! | what each command does | [`commands`] |
+//! | the gateway: from a policy to its end | [`run`] |
 //! | the demonstration of quotas in virtual time | [`demo`] |
 
 pub mod admin;
 pub mod cli;
 pub mod commands;
 pub mod demo;
+pub mod run;
 
 /// Why a command could not be carried out.
 pub type Problem = Box<dyn std::error::Error>;

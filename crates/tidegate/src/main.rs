@@ -6,7 +6,10 @@ use std::process::ExitCode;
 
 use tidegate::cli::{self, Request};
 use tidegate::commands::{Ended, check, ctl, explain, init, print};
-use tidegate::{Problem, demo};
+use tidegate::{Problem, demo, run};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// What systemd and others know as a mistake in the configuration, which starting again does not cure.
 const BAD_POLICY: u8 = 78;
@@ -32,6 +35,10 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
             demo::write(&mut page)?;
             demo::write_measured(&mut page)?;
             Ended::Done
+        }
+        Request::Run(asked) => {
+            drop(page);
+            return run::serve(asked, &mut errors);
         }
         Request::Check(check) => check::write(check, &mut page, &mut errors)?,
         Request::Explain(explain) => explain::write(explain, &mut page, &mut errors)?,

@@ -12,20 +12,20 @@ use super::Failure;
 const NAMES: [&str; 3] = ["tidegate.toml", "tidegate.yaml", "tidegate.yml"];
 
 /// A policy and the callers table it names, as they were read.
-#[derive(Debug)]
-pub(super) struct Files {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
     policy: (String, Vec<u8>),
     callers: Option<(String, Vec<u8>)>,
 }
 
 impl Files {
     /// Reads `file`, or the first policy in the usual places.
-    pub(super) fn read(file: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn read(file: Option<&Path>) -> Result<Self, Failure> {
         let path = match file {
             Some(path) => path.to_owned(),
             None => usual_place()?,
         };
-        let text = fs::read(&path).map_err(|problem| unreadable(&path, &problem))?;
+        let text = fs::read(&path).map_err(|problem| Failure::unreadable(&path, &problem))?;
         let policy = (path.display().to_string(), text);
         let callers = match tidegate_policy::callers_file(source(&policy)) {
             // As everything in a policy, it is meant from where the policy lies.
@@ -35,16 +35,31 @@ impl Files {
         Ok(Self { policy, callers })
     }
 
-    /// Writes what is wrong with them, all of it.
-    pub(super) fn complain(&self, problems: &[Problem], errors: &mut dyn Write) -> io::Result<()> {
-        errors.write_all(problem::render(self.policy(), self.callers(), problems).as_bytes())
+    /// A policy that no file holds.
+    pub(crate) fn given(name: &str, text: Vec<u8>) -> Self {
+        Self { policy: (name.to_owned(), text), callers: None }
     }
 
-    pub(super) fn policy(&self) -> Source<'_> {
+    /// Writes what is wrong with them, all of it.
+    pub(crate) fn complain(&self, problems: &[Problem], errors: &mut dyn Write) -> io::Result<()> {
+        errors.write_all(self.rendered(problems).as_bytes())
+    }
+
+    /// What is wrong with them, all of it.
+    pub(crate) fn rendered(&self, problems: &[Problem]) -> String {
+        problem::render(self.policy(), self.callers(), problems)
+    }
+
+    /// Where they lie: everything in a policy is meant from there.
+    pub(crate) fn folder(&self) -> PathBuf {
+        Path::new(&self.policy.0).parent().map_or_else(PathBuf::new, Path::to_owned)
+    }
+
+    pub(crate) fn policy(&self) -> Source<'_> {
         source(&self.policy)
     }
 
-    pub(super) fn callers(&self) -> Option<Source<'_>> {
+    pub(crate) fn callers(&self) -> Option<Source<'_>> {
         self.callers.as_ref().map(source)
     }
 }
@@ -55,12 +70,8 @@ fn source((name, text): &(String, Vec<u8>)) -> Source<'_> {
 
 fn beside(policy: &Path, name: &str) -> Result<(String, Vec<u8>), Failure> {
     let path = policy.parent().unwrap_or(Path::new("")).join(name);
-    let text = fs::read(&path).map_err(|problem| unreadable(&path, &problem))?;
+    let text = fs::read(&path).map_err(|problem| Failure::unreadable(&path, &problem))?;
     Ok((path.display().to_string(), text))
-}
-
-fn unreadable(path: &Path, problem: &io::Error) -> Failure {
-    Failure::new(format!("{} cannot be read: {problem}", path.display()))
 }
 
 fn usual_place() -> Result<PathBuf, Failure> {
