@@ -110,7 +110,7 @@ mod tests {
     use http::HeaderName;
 
     use super::*;
-    use crate::keys::{Draw, Keys, Place};
+    use crate::keys::{Draw, Exponent, Keys, Place};
     use crate::plan::Class;
     use crate::schedule::{Pacing, Rate, Schedule};
     use crate::target::Target;
@@ -121,7 +121,8 @@ mod tests {
 
     fn plan(seed: u64) -> Plan {
         let place = Place::Header(HeaderName::from_static("x-api-key"));
-        let keys = Keys { place, format: "%".to_owned(), draw: Draw::Zipf { keys: 1000, exponent: 1.1 } };
+        let draw = Draw::Zipf { keys: 1000, exponent: Exponent::new(1.1).unwrap() };
+        let keys = Keys { place, format: "%".to_owned(), draw };
         let class = |name: &str, share| Class { share, keys: Some(keys.clone()), ..Class::get(name, "/") };
         let target = Target::at("127.0.0.1:1".parse().unwrap());
         let mut plan = Plan { seed, ..Plan::new(target, schedule(Pacing::Poisson, 1000.0)) };

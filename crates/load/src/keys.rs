@@ -18,7 +18,7 @@ pub const PLACEHOLDER: &str = "{key}";
 pub const MAX_KEYS: u64 = 1 << 40;
 
 /// Keys for a class: where they go, how they look, how they are drawn.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Where in the request the key goes.
     pub place: Place,
@@ -38,7 +38,7 @@ pub enum Place {
 }
 
 /// How keys are drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
     /// Always the first.
     One,
@@ -51,9 +51,33 @@ pub enum Draw {
     Zipf {
         /// How many keys there are.
         keys: u64,
-        /// How steep it is; 0 is uniform, 1.1 is common among callers of an API.
-        exponent: f64,
+        /// How steep it is.
+        exponent: Exponent,
     },
+}
+
+/// How steep a Zipf draw is: 0 is uniform, 1.1 is common among callers of an API.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Exponent(f64);
+
+/// An exponent is never NaN.
+impl Eq for Exponent {}
+
+impl Exponent {
+    /// The steepest: all but one request in a million carry the first key.
+    pub const MAX: Self = Self(20.0);
+
+    /// This exponent; none if it is negative, no number, or above [`Exponent::MAX`].
+    #[must_use]
+    pub fn new(exponent: f64) -> Option<Self> {
+        (0.0..=Self::MAX.0).contains(&exponent).then_some(Self(exponent))
+    }
+
+    /// As a number.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
 }
 
 impl Keys {
@@ -71,11 +95,6 @@ impl Keys {
         };
         if !(1..=MAX_KEYS).contains(&count) {
             return Some(format!("there must be 1 to {MAX_KEYS} keys, not {count}"));
-        }
-        if let Draw::Zipf { exponent, .. } = self.draw
-            && !(0.0..=20.0).contains(&exponent)
-        {
-            return Some(format!("a Zipf exponent is between 0 and 20, not {exponent}"));
         }
         match self.format.matches('%').count() {
             0 if count > 1 => return Some(format!("the key `{}` has no % for its number", self.format)),
@@ -121,7 +140,9 @@ impl Drawer {
         match draw {
             Draw::One => Self::One,
             Draw::Uniform { keys } => Self::Uniform(keys),
-            Draw::Zipf { keys, exponent } if exponent > 0.0 => Self::Zipf(Zipf::new(keys, exponent)),
+            Draw::Zipf { keys, exponent } if exponent.get() > 0.0 => {
+                Self::Zipf(Zipf::new(keys, exponent.get()))
+            }
             Draw::Zipf { keys, .. } => Self::Uniform(keys),
         }
     }
@@ -164,8 +185,7 @@ mod tests {
         assert_eq!(problem("key", Draw::Uniform { keys: 2 }), "the key `key` has no % for its number");
         assert_eq!(problem("%-%", Draw::One), "the key `%-%` has more than one %");
         assert!(problem("%", Draw::Uniform { keys: 0 }).starts_with("there must be 1 to"));
-        let steep = Draw::Zipf { keys: 2, exponent: f64::NAN };
-        assert_eq!(problem("%", steep), "a Zipf exponent is between 0 and 20, not NaN");
+        assert_eq!([-0.1, 20.1, f64::NAN].map(Exponent::new), [None; 3]);
         assert!(problem("a\nb", Draw::One).contains("a header field cannot hold"));
 
         let in_path = Keys { place: Place::Path, ..keys("a b", Draw::One) };

@@ -58,7 +58,7 @@ mod tally;
 pub mod target;
 mod timeline;
 
-pub use keys::{Draw, Keys, Place};
+pub use keys::{Draw, Exponent, Keys, Place};
 pub use plan::{BadPlan, Class, Plan, Protocol, Share, StartFailure};
 pub use report::Report;
 pub use run::{Run, Stopper};

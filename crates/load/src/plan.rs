@@ -172,7 +172,14 @@ impl Plan {
         if shares.clone().any(|share| *share == Share::Weight(0)) {
             return wrong("a weight is at least 1; leave the class out instead".to_owned());
         }
-        self.classes.iter().try_for_each(Class::check)
+        for class in &self.classes {
+            if let Some(problem) = class.problem() {
+                // Whoever has only one need not know that there are classes.
+                let is_only = self.classes.len() == 1;
+                return wrong(if is_only { problem } else { format!("class `{}`: {problem}", class.name) });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -191,23 +198,23 @@ impl Class {
         }
     }
 
-    fn check(&self) -> Result<(), BadPlan> {
-        let wrong = |what: String| Err(BadPlan(format!("class `{}`: {what}", self.name)));
+    /// What is wrong with it, if anything is.
+    fn problem(&self) -> Option<String> {
         if !self.path.starts_with('/') {
-            return wrong(format!("the path `{}` does not begin with /", self.path));
+            return Some(format!("the path `{}` does not begin with /", self.path));
         }
         if let Some(field) = FRAMING.iter().find(|field| self.headers.contains_key(*field)) {
-            return wrong(format!("the field `{field}` belongs to the connection and cannot be chosen"));
+            return Some(format!("the field `{field}` belongs to the connection and cannot be chosen"));
         }
         if self.method == Method::CONNECT {
-            return wrong("CONNECT opens tunnels, which are not measured here".to_owned());
+            return Some("CONNECT opens tunnels, which are not measured here".to_owned());
         }
         match &self.keys {
-            Some(keys) => keys.problem(&self.path).map_or(Ok(()), wrong),
+            Some(keys) => keys.problem(&self.path),
             None if self.path.contains(PLACEHOLDER) => {
-                wrong(format!("the path says {PLACEHOLDER}, but there are no keys"))
+                Some(format!("the path says {PLACEHOLDER}, but there are no keys"))
             }
-            None => Ok(()),
+            None => None,
         }
     }
 }
@@ -303,12 +310,14 @@ mod tests {
     fn what_a_class_cannot_send_is_said() {
         let class = |change: fn(&mut Class)| problem(|plan| change(&mut plan.classes[0]));
         let path = class(|class| class.path = "*".to_owned());
-        assert_eq!(path, "class `all`: the path `*` does not begin with /");
+        assert_eq!(path, "the path `*` does not begin with /");
         let field = class(|class| {
             class.headers.insert(header::CONTENT_LENGTH, 3.into());
         });
         assert!(field.contains("`content-length` belongs to the connection"), "{field}");
         assert!(class(|class| class.method = Method::CONNECT).contains("tunnels"));
         assert!(class(|class| class.path = "/{key}".to_owned()).contains("there are no keys"));
+        let one_of_two = problem(|plan| plan.classes.push(Class::get("other", "x")));
+        assert_eq!(one_of_two, "class `other`: the path `x` does not begin with /");
     }
 }

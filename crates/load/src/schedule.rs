@@ -22,6 +22,9 @@ use crate::chance::Chance;
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Rate(f64);
 
+/// A rate is never NaN.
+impl Eq for Rate {}
+
 impl Rate {
     /// Nothing is sent.
     pub const ZERO: Self = Self(0.0);

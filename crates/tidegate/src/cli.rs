@@ -13,6 +13,7 @@ use crate::run::{Origin, Run};
 /// Where a gateway without a file listens: reachable from this machine alone until somebody says otherwise.
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
+use crate::commands::bench::{self, Bench};
 use crate::commands::ctl::{Ctl, words};
 
 /// A command line that was understood.
@@ -24,6 +25,8 @@ pub enum Request {
     Check(Check),
     /// Say what would happen to a request.
     Explain(Explain),
+    /// Send requests to a server and say how it answered.
+    Bench(Box<Bench>),
     /// Ask a running gateway.
     Ctl(Ctl),
     /// Print the JSON Schema of policy files.
@@ -87,6 +90,9 @@ where
             is_json: given.get_flag("json"),
         })),
         Some(("explain", given)) => Ok(Request::Explain(explain(given))),
+        Some(("bench", given)) => bench::words::read(given)
+            .map(|asked| Request::Bench(Box::new(asked)))
+            .ok_or_else(|| command.error(ErrorKind::MissingRequiredArgument, "a word is missing")),
         Some(("ctl", given)) => words::read(given)
             .map(Request::Ctl)
             .ok_or_else(|| command.error(ErrorKind::MissingSubcommand, "a command is missing")),
@@ -151,6 +157,7 @@ pub fn command() -> Command {
         .subcommand(check_command())
         .subcommand(explain_command())
         .subcommand(words::command())
+        .subcommand(bench::words::command())
         .subcommand(
             Command::new("demo")
                 .about("Show what quotas do: one page, in virtual time, without sockets")

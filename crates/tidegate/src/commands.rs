@@ -3,6 +3,7 @@
 //! A command writes its answer to the page it is given and says how it went; only `main` knows of standard
 //! output and exit codes.
 
+pub mod bench;
 pub mod check;
 pub mod ctl;
 pub mod explain;
@@ -23,6 +24,8 @@ pub enum Ended {
     Done,
     /// The policy is wrong, and the answer says how.
     BadPolicy,
+    /// It was told to end early, and the answer says how far it got.
+    Interrupted,
 }
 
 /// What kept a command from answering.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use tidegate::cli::{self, Request};
-use tidegate::commands::{Ended, check, ctl, explain, init, print};
+use tidegate::commands::{Ended, bench, check, ctl, explain, init, print};
 use tidegate::{Problem, demo, run};
 
 #[global_allocator]
@@ -14,11 +14,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// What systemd and others know as a mistake in the configuration, which starting again does not cure.
 const BAD_POLICY: u8 = 78;
 
+/// What shells know as ended by Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
 fn main() -> ExitCode {
     let request = cli::parse();
     match carry_out(&request) {
         Ok(Ended::Done) => ExitCode::SUCCESS,
         Ok(Ended::BadPolicy) => ExitCode::from(BAD_POLICY),
+        Ok(Ended::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("error: {problem}");
@@ -42,6 +46,7 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
         }
         Request::Check(check) => check::write(check, &mut page, &mut errors)?,
         Request::Explain(explain) => explain::write(explain, &mut page, &mut errors)?,
+        Request::Bench(asked) => bench::write(asked, &mut page, &mut errors)?,
         Request::Ctl(asked) => ctl::write(asked, &mut page, &mut errors)?,
         Request::Schema => print::schema(&mut page)?,
         Request::Init(file) => init::write(file, &mut page)?,

@@ -33,7 +33,7 @@ impl Prepared {
             Protocol::Http1 => String::new(),
             Protocol::H2 { .. } => format!("http://{authority}"),
         };
-        let bad_path = |_| BadPlan(format!("class `{}`: `{}` cannot be a path", class.name, class.path));
+        let bad_path = |_| BadPlan(format!("`{}` cannot be a path", class.path));
         let written: PathAndQuery = class.path.parse().map_err(bad_path)?;
         let path = format!("{start}{written}");
         let (key, path) = match &class.keys {

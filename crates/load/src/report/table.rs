@@ -21,7 +21,7 @@ impl fmt::Display for Report {
             }
             write_class(f, class, self.length)?;
         }
-        if let Some(late) = self.late.filter(|late| late.p99 > LATE) {
+        if let Some(late) = self.late.filter(|late| late.p99 > LATE && self.total.latency.is_some()) {
             writeln!(
                 f,
                 "\nThe generator itself was late, p99 {}: this machine is too busy to tell smaller latencies.",
