@@ -63,6 +63,7 @@ fn clippy(project: &Project) -> Result<Vec<Command>, Trouble> {
 }
 
 fn test(project: &Project) -> Result<Vec<Command>, Trouble> {
+    tools::need_promtool(project)?;
     Ok(vec![project.cargo("test --workspace")])
 }
 

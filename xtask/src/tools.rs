@@ -1,5 +1,5 @@
 //! Tools the checks need beyond cargo. What is missing is installed below the target directory, so
-//! that nothing outside the repository changes; only valgrind comes from the system.
+//! that nothing outside the repository changes; only what Debian packages comes from the system.
 
 use std::error::Error;
 use std::fmt;
@@ -79,18 +79,25 @@ pub(crate) fn need_directory(path: &Path) -> Result<(), Trouble> {
 
 /// Makes sure that valgrind is there.
 pub(crate) fn need_valgrind(project: &Project) -> Result<(), Trouble> {
-    if answers(&mut project.command("valgrind")).is_some() {
+    need_package(project, "valgrind", "valgrind")
+}
+
+/// Makes sure that promtool is there, which reads metrics as Prometheus does.
+pub(crate) fn need_promtool(project: &Project) -> Result<(), Trouble> {
+    need_package(project, "promtool", "prometheus")
+}
+
+fn need_package(project: &Project, program: &str, package: &str) -> Result<(), Trouble> {
+    if answers(&mut project.command(program)).is_some() {
         return Ok(());
     }
-    say("valgrind is missing: installing it with apt-get");
+    say(&format!("{program} is missing: installing {package} with apt-get"));
     let apt_get = |words: &[&str]| succeed(project.command("apt-get").args(words));
     if apt_get(&["update"]).is_err() {
         say("the list of packages cannot be renewed: going on with the one that is there");
     }
-    apt_get(&["install", "--yes", "--no-install-recommends", "valgrind"]).map_err(|trouble| {
-        Trouble::Missing {
-            what: format!("valgrind is missing and cannot be installed ({trouble}); install it by hand"),
-        }
+    apt_get(&["install", "--yes", "--no-install-recommends", package]).map_err(|trouble| Trouble::Missing {
+        what: format!("{program} is missing and cannot be installed ({trouble}); install {package} by hand"),
     })
 }
 

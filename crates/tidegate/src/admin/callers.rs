@@ -13,7 +13,7 @@ use tidegate_policy::record::cost_json;
 use tidegate_policy::{Format, Now, Source};
 
 use super::answer::{Json, Refusal, time_of};
-use super::input::{Fields, InPath, Query, listed};
+use super::input::{Fields, InPath, Query, either};
 use super::rules::{known, limit_json};
 use super::serve::Shared;
 use super::station::PolicyText;
@@ -30,8 +30,8 @@ pub(super) async fn get(State(shared): State<Shared>, RawQuery(query): RawQuery)
         Some("cost") => ("cost", Ranking::Cost),
         Some("shadow") => ("shadow", Ranking::ShadowRefusals),
         Some(other) => {
-            let words = listed(&["refused", "cost", "shadow"]);
-            return Err(Refusal::bad(format!("`sort` is `{other}`, but must be one of {words}")));
+            let words = either(&["refused", "cost", "shadow"]);
+            return Err(Refusal::bad(format!("`sort` is `{other}`, but must be {words}")));
         }
     };
     let callers = shared.station.gate().callers(ranking, most);

@@ -164,11 +164,20 @@ impl<'a> Query<'a> {
 
 /// `a, b and c`, in backquotes.
 pub(super) fn listed(names: &[&str]) -> String {
+    joined(names, "and")
+}
+
+/// `a, b or c`, in backquotes.
+pub(super) fn either(names: &[&str]) -> String {
+    joined(names, "or")
+}
+
+fn joined(names: &[&str], word: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
         [] => "none".to_owned(),
         [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
     }
 }
 

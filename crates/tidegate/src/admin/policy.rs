@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tidegate_policy::Format;
 
 use super::answer::{Json, Refusal, written};
-use super::input::{self, Fields, listed};
+use super::input::{self, Fields, either};
 use super::serve::Shared;
 use super::station::{NotTaken, Offer, PolicyText};
 use crate::commands::imagined::Imagined;
@@ -135,9 +135,9 @@ fn format(headers: &HeaderMap) -> Result<Format, Refusal> {
     let media_type = written.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let known = SPELLINGS.iter().find(|(name, _)| *name == media_type);
     known.map(|(_, format)| *format).ok_or_else(|| {
-        let known = listed(&["application/toml", "application/yaml", "application/json"]);
+        let known = either(&["application/toml", "application/yaml", "application/json"]);
         let found = if written.is_empty() { "nothing".to_owned() } else { format!("`{written}`") };
-        let detail = format!("the content-type says {found}; a policy's must be one of {known}");
+        let detail = format!("the content-type says {found}; a policy's must be {known}");
         Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     })
 }

@@ -9,7 +9,7 @@ use tidegate_policy::policy::{Limit, Mode, Rule};
 use tidegate_policy::record::cost_json;
 
 use super::answer::{Json, Refusal, time_of};
-use super::input::{Fields, InPath, listed};
+use super::input::{Fields, InPath, either, listed};
 use super::serve::Shared;
 use super::station::Station;
 
@@ -31,7 +31,7 @@ pub(super) async fn patch(
     let mode = match fields.given("mode") {
         None => {
             let detail =
-                format!("`mode` is missing; it must be {}, or null to go by the policy", listed(&words));
+                format!("`mode` is missing; it must be {}, or null to go by the policy", either(&words));
             return Err(Refusal::bad(detail));
         }
         Some(Value::Null) if ttl.is_some() => {
@@ -40,7 +40,7 @@ pub(super) async fn patch(
         Some(Value::Null) => None,
         Some(given) => {
             let mode = Mode::ALL.into_iter().find(|mode| given.as_str() == Some(mode.as_str()));
-            let detail = || format!("`mode` is {given}, but must be {}, or null", listed(&words));
+            let detail = || format!("`mode` is {given}, but must be {}, or null", either(&words));
             Some(mode.ok_or_else(|| Refusal::bad(detail()))?)
         }
     };

@@ -261,6 +261,8 @@ async fn beat(shared: Shared, mut stopped: watch::Receiver<()>) {
         }
         let is_minute = count % FADE_EVERY == 0;
         let sampled = shared.aside(move |shared| {
+            // Asked first, so that the last frame says so.
+            let is_draining = shared.station.stage() == Stage::Draining;
             shared.pulse.take(Sample::of(&*shared.station));
             if is_minute {
                 shared.station.gate().fade_callers();
@@ -268,7 +270,7 @@ async fn beat(shared: Shared, mut stopped: watch::Receiver<()>) {
             if shared.listeners.has_any() {
                 shared.listeners.tell(&status::picture(shared));
             }
-            if shared.station.stage() == Stage::Draining {
+            if is_draining {
                 shared.listeners.close();
             }
         });

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use tidegate_policy::quantity::{Length, QuotaText};
 
@@ -19,14 +20,16 @@ pub fn command() -> Command {
         .arg(
             Arg::new("admin")
                 .long("admin")
+                .display_order(100)
                 .value_name("ADDRESS")
                 .default_value("127.0.0.1:9900")
                 .global(true)
-                .help("Where the admin API listens"),
+                .help("Where the admin API listens; without it $TIDEGATE_ADMIN, if set"),
         )
         .arg(
             Arg::new("token-file")
                 .long("token-file")
+                .display_order(101)
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .global(true)
@@ -35,6 +38,7 @@ pub fn command() -> Command {
         .arg(
             Arg::new("json")
                 .long("json")
+                .display_order(102)
                 .action(ArgAction::SetTrue)
                 .global(true)
                 .help("Print the answer as it came"),
@@ -110,6 +114,7 @@ fn changing() -> Vec<Command> {
             .arg(
                 Arg::new("quota")
                     .long("quota")
+                    .value_name("QUOTA")
                     .value_parser(ValueParser::new(quota))
                     .help("So much in a time: 50/s"),
             )
@@ -181,11 +186,18 @@ fn quota(text: &str) -> Result<String, String> {
 pub fn read(given: &ArgMatches) -> Option<Ctl> {
     let (name, asked) = given.subcommand()?;
     Some(Ctl {
-        admin: text(asked, "admin"),
+        admin: admin(asked),
         token_file: asked.get_one::<PathBuf>("token-file").cloned(),
         is_json: asked.get_flag("json"),
         ask: ask(name, asked)?,
     })
+}
+
+/// As given, or as the environment says, or the usual one.
+fn admin(given: &ArgMatches) -> String {
+    let is_given = given.value_source("admin") == Some(ValueSource::CommandLine);
+    let usual = std::env::var("TIDEGATE_ADMIN").ok().filter(|_| !is_given);
+    usual.unwrap_or_else(|| text(given, "admin"))
 }
 
 fn ask(name: &str, given: &ArgMatches) -> Option<Ask> {

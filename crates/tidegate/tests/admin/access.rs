@@ -1,0 +1,129 @@
+//! Who is answered, and what is refused before it is looked at.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use tidegate::admin::{Admin, Token};
+
+use crate::http::{ask, ask_with, connect, get};
+use crate::station::{POLICY, Running, Small};
+
+#[test]
+fn with_a_token_only_its_holder_is_answered() {
+    let running = Running::with_token(Some("s3cret"));
+    let with = |fields: &str| ask_with(running.address(), "GET /api/v1/status", fields, "");
+    let nobody = with("");
+    assert_eq!(nobody.status, 401);
+    assert_eq!(nobody.field("www-authenticate"), Some("Bearer realm=\"tidegate admin\""));
+    assert_eq!(nobody.detail(), "a token is needed: send `Authorization: Bearer …`");
+    let wrong = with("authorization: Bearer s3creT\r\n");
+    assert_eq!((wrong.status, wrong.detail().as_str()), (401, "the token is not the right one"));
+    assert_eq!(with("authorization: Basic s3cret\r\n").status, 401);
+    assert_eq!(with("authorization: bearer s3cret\r\n").status, 200);
+    // Whoever has the token may come by any name, as through a tunnel.
+    assert_eq!(with("host: gateway.example\r\nauthorization: Bearer s3cret\r\n").status, 200);
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(get(running.address(), path).status, 200);
+    }
+    assert_eq!(get(running.address(), "/metrics").status, 401);
+    assert_eq!(get(running.address(), "/nowhere").status, 401);
+}
+
+#[test]
+fn without_a_token_only_loopback_names_are_answered() {
+    let running = Running::start();
+    let with = |fields: &str| ask_with(running.address(), "GET /api/v1/status", fields, "");
+    for host in ["localhost", "127.0.0.1:1", "[::1]:9900"] {
+        assert_eq!(with(&format!("host: {host}\r\n")).status, 200, "{host}");
+    }
+    for host in ["evil.example", "localhost.evil.example:9900", "192.0.2.1", ""] {
+        let answer = with(&format!("host: {host}\r\n"));
+        assert_eq!(answer.status, 403, "{host}");
+        assert!(answer.detail().contains("use 127.0.0.1 or localhost"));
+    }
+    assert_eq!(with("host: localhost\r\nhost: evil.example\r\n").status, 403);
+    assert_eq!(ask_with(running.address(), "GET /livez", "host: probe.example\r\n", "").status, 200);
+}
+
+#[test]
+fn pages_of_other_hosts_change_nothing() {
+    let running = Running::start();
+    let address = running.address();
+    let switch = |origin: &str| {
+        let fields = format!("origin: {origin}\r\n");
+        ask_with(address, "PATCH /api/v1/rules/per_key", &fields, r#"{"mode": "shadow"}"#)
+    };
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1"] {
+        let answer = switch(origin);
+        assert_eq!(answer.status, 403, "{origin}");
+        assert!(answer.detail().starts_with("the request comes from a page of another host"));
+    }
+    assert_eq!(switch(&format!("http://{address}")).status, 200);
+    let looking = ask_with(address, "GET /api/v1/rules", "origin: http://evil.example\r\n", "");
+    assert_eq!((looking.status, looking.field("access-control-allow-origin")), (200, None));
+}
+
+#[test]
+fn unknown_paths_and_methods_are_told() {
+    let running = Running::start();
+    let answer = get(running.address(), "/api/v2/status");
+    assert_eq!(
+        (answer.status, answer.detail().as_str()),
+        (404, "there is nothing at /api/v2/status; see /api/v1/openapi.json")
+    );
+    let answer = ask(running.address(), "DELETE /api/v1/status", "");
+    assert_eq!(
+        (answer.status, answer.detail().as_str()),
+        (405, "DELETE cannot be asked of /api/v1/status; see /api/v1/openapi.json")
+    );
+    let answer = get(running.address(), "/api/v1/counters/per_key/%FF");
+    assert_eq!(answer.status, 400);
+    assert!(answer.detail().contains("UTF-8"), "{answer:?}");
+}
+
+#[test]
+fn bodies_that_are_too_long_are_refused() {
+    let running = Running::start();
+    let long = "#".repeat((4 << 20) + 1);
+    let fields = "content-type: application/toml\r\n";
+    let answer = ask_with(running.address(), "POST /api/v1/policy/check", fields, &long);
+    assert_eq!((answer.status, answer.detail().as_str()), (413, "the body is longer than 4194304 bytes"));
+}
+
+#[test]
+fn whoever_comes_when_all_connections_are_taken_is_told_so() {
+    let running = Running::start();
+    let mut held: Vec<_> = (0..128).map(|_| connect(running.address())).collect();
+    // The last of them is served, so all of them were accepted.
+    let last = held.last_mut().unwrap();
+    write!(last, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut first_bytes = [0; 15];
+    last.read_exact(&mut first_bytes).unwrap();
+    assert_eq!(&first_bytes, b"HTTP/1.1 200 OK");
+    let mut told = String::new();
+    connect(running.address()).read_to_string(&mut told).unwrap();
+    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("128 connections are open already"), "{told}");
+    drop(held);
+    // They are taken back as soon as the other side notices.
+    let is_served = |_| {
+        let mut stream = connect(running.address());
+        drop(write!(stream, "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"));
+        let mut answer = String::new();
+        drop(stream.read_to_string(&mut answer));
+        answer.starts_with("HTTP/1.1 200")
+    };
+    assert!((0..1000).any(is_served));
+}
+
+#[test]
+fn it_starts_only_where_it_is_safe_and_free() {
+    let station = || Arc::new(Small::new(POLICY));
+    let everywhere = Admin::start(([0, 0, 0, 0], 0).into(), None, station()).unwrap_err().to_string();
+    assert!(everywhere.ends_with("where strangers can ask: set `admin_token`, or listen on 127.0.0.1"));
+    let token = Token::new("s3cret");
+    assert!(Admin::start(([0, 0, 0, 0], 0).into(), token, station()).is_ok());
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let problem = Admin::start(taken.local_addr().unwrap(), None, station()).unwrap_err().to_string();
+    assert!(problem.starts_with("the admin API cannot listen on 127.0.0.1:"), "{problem}");
+}

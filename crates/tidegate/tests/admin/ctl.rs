@@ -1,0 +1,171 @@
+//! `tidegate ctl`: the real binary asks a real admin API.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use tidegate::admin::{Stage, Station};
+
+use crate::station::{POLICY, Running};
+
+struct Shell<'a>(&'a Running);
+
+impl Shell<'_> {
+    fn run(&self, words: &[&str]) -> Output {
+        let mut command = tidegate();
+        command.args(["ctl", "--admin", &self.0.address().to_string()]).args(words);
+        command.output().expect("the binary runs")
+    }
+
+    /// What is printed by a command that ends well.
+    #[track_caller]
+    fn said(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The exit code and what is complained of.
+    fn failed(&self, words: &[&str]) -> (Option<i32>, String) {
+        failure(&self.run(words))
+    }
+}
+
+fn tidegate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.env_remove("TIDEGATE_TOKEN").env_remove("TIDEGATE_ADMIN");
+    command
+}
+
+fn failure(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn what_is_asked_is_told_in_words_and_tables() {
+    let running = Running::start();
+    let shell = Shell(&running);
+    let (ids, _) = running.station.requests("ann", 8);
+    let status = shell.said(&["status"]);
+    assert!(status.starts_with("Healthy: "), "{status}");
+    assert!(status.contains("policy version 1 from tidegate.toml, running since 2026-09-21T"), "{status}");
+    let rules = shell.said(&["rules"]);
+    let first: Vec<&str> = rules.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(first, ["per_key", "enforce", "10/min", "burst", "5", "caller", "5", "3", "0", "1"]);
+    let callers = shell.said(&["callers", "--sort", "refused", "-n", "3"]);
+    assert!(callers.starts_with("CALLER  REFUSED  FINGERPRINT\nann     3        "), "{callers}");
+    let decisions = shell.said(&["decisions", "--refused"]);
+    assert_eq!(decisions.lines().count(), 4);
+    assert!(decisions.contains("GET /v1/orders  ann     refused   per_key  quota_spent"), "{decisions}");
+    let decision = shell.said(&["decision", &ids[7].to_string()]);
+    assert!(decision.contains("reason       quota_spent\n"), "{decision}");
+    assert_eq!(shell.said(&["counter", "places", "ann"]), "0 of 50 in flight by rule places: 50 left\n");
+    let explained = shell.said(&["explain", "GET /v1/orders x-api-key:ann"]);
+    assert!(explained.contains("per_key") && explained.contains("refuse"), "{explained}");
+    let upstreams = shell.said(&["upstreams"]);
+    assert!(upstreams.contains("http://127.0.0.1:3000") && upstreams.contains("connection refused"));
+    assert_eq!(shell.said(&["policy", "get"]), POLICY);
+    let json: serde_json::Value = serde_json::from_str(&shell.said(&["rules", "--json"])).unwrap();
+    assert_eq!(json["rules"][0]["rule"], "per_key");
+}
+
+#[test]
+fn what_is_told_is_done() {
+    let running = Running::start();
+    let shell = Shell(&running);
+    assert_eq!(
+        shell.said(&["mode", "per_key", "shadow", "--for", "10min"]),
+        "rule per_key is in mode shadow until 2026-09-21T14:23:20Z, then enforce\n"
+    );
+    assert_eq!(
+        shell.said(&["mode", "per_key", "disabled"]),
+        "rule per_key is in mode disabled until it is switched again\n"
+    );
+    assert_eq!(
+        shell.said(&["mode", "per_key", "policy"]),
+        "rule per_key is in mode enforce, as the policy says\n"
+    );
+    assert_eq!(
+        shell.said(&["override", "a/b c", "per_key", "--quota", "50/s", "--burst", "100"]),
+        "a/b c has 50/s burst 100 by rule per_key until 2026-09-21T15:13:20Z\n"
+    );
+    assert!(shell.said(&["overrides"]).contains("a/b c   per_key  50/s burst 100  2026-09-21T15:13:20Z\n"));
+    assert_eq!(
+        shell.said(&["override-clear", "a/b c"]),
+        "a/b c has no limit of its own any more by per_key\n"
+    );
+    assert_eq!(shell.said(&["overrides"]), "no overrides\n");
+    running.station.requests("ann", 3);
+    assert_eq!(shell.said(&["counter", "per_key", "ann", "--reset"]), "0 of 5 by rule per_key: 5 left\n");
+    let other = file("put.toml", &POLICY.replace("10/min", "20/min"));
+    assert_eq!(shell.said(&["policy", "put", other.to_str().unwrap()]), "taken as version 2\n");
+    assert_eq!(shell.said(&["policy", "check", other.to_str().unwrap()]), "fine.\n");
+    assert!(shell.said(&["drain"]).starts_with("Draining: 0 requests in flight.\n"));
+    assert_eq!(running.station.stage(), Stage::Draining);
+}
+
+#[test]
+fn a_wrong_policy_ends_with_78_and_all_its_problems() {
+    let running = Running::start();
+    let shell = Shell(&running);
+    let wrong = file("wrong.toml", &POLICY.replace("burst = 5", "brust = 5"));
+    let wrong = wrong.to_str().unwrap();
+    let (code, problems) = shell.failed(&["policy", "put", wrong]);
+    assert_eq!(code, Some(78));
+    assert!(problems.contains("did you mean `burst`?"), "{problems}");
+    assert!(problems.ends_with("1 error. The policy stays as it is.\n"), "{problems}");
+    let checked = shell.run(&["policy", "check", wrong]);
+    assert_eq!(checked.status.code(), Some(78));
+    assert!(String::from_utf8(checked.stdout).unwrap().contains("did you mean `burst`?"));
+    assert_eq!(running.station.gate().version(), 1);
+}
+
+#[test]
+fn what_goes_wrong_is_said_in_one_line() {
+    let running = Running::start();
+    let shell = Shell(&running);
+    let (code, problem) = shell.failed(&["mode", "per_kye", "shadow"]);
+    assert_eq!(code, Some(1));
+    assert!(problem.starts_with("error: there is no rule `per_kye`; the rules are "), "{problem}");
+    assert_eq!(shell.failed(&["mode", "per_key", "off"]).0, Some(2));
+    assert_eq!(shell.failed(&["mode", "per_key", "shadow", "--for", "10"]).0, Some(2));
+    assert_eq!(shell.failed(&["policy"]).0, Some(2));
+    let (code, problem) = shell.failed(&["policy", "put", "nowhere.toml"]);
+    assert_eq!(code, Some(1));
+    assert!(problem.starts_with("error: nowhere.toml cannot be read: "), "{problem}");
+    let (code, problem) = shell.failed(&["explain", "GET v1"]);
+    assert_eq!(
+        (code, problem.as_str()),
+        (Some(1), "error: the path `v1` does not begin with a slash; write 'GET /v1'\n")
+    );
+
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let (code, problem) = failure(&tidegate().args(["ctl", "status", "--admin", &free]).output().unwrap());
+    assert_eq!(code, Some(1));
+    assert!(problem.starts_with(&format!("error: the admin API at {free} cannot be reached: ")), "{problem}");
+}
+
+#[test]
+fn the_token_comes_from_a_file_or_the_environment_and_the_address_too() {
+    let running = Running::with_token(Some("s3cret"));
+    let shell = Shell(&running);
+    let (code, problem) = shell.failed(&["status"]);
+    assert_eq!(code, Some(1));
+    assert!(problem.contains("give the token with --token-file, or in $TIDEGATE_TOKEN"), "{problem}");
+    let token = file("token", "s3cret\n");
+    assert!(shell.said(&["status", "--token-file", token.to_str().unwrap()]).starts_with("Healthy"));
+    let empty = file("no-token", "\n");
+    let (code, problem) = shell.failed(&["status", "--token-file", empty.to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    assert!(problem.ends_with("must be one word of visible ASCII characters\n"), "{problem}");
+    let mut command = tidegate();
+    command.env("TIDEGATE_TOKEN", "s3cret").env("TIDEGATE_ADMIN", running.address().to_string());
+    assert!(command.args(["ctl", "status"]).output().unwrap().status.success());
+}
