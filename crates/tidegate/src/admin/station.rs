@@ -98,7 +98,7 @@ pub struct Figures {
 /// How long requests took, from the first byte of the head to the last byte of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Durations {
-    /// The route; `-` for those that none matches.
+    /// The route; `none` for those that none matches.
     pub route: String,
     /// The first digit of the status; 0 where there was none, since the caller went away.
     pub status_class: u8,
@@ -120,7 +120,7 @@ pub struct Overhead {
 pub struct Requests {
     /// The listener.
     pub listener: String,
-    /// The route; `-` for those that none matches.
+    /// The route; `none` for those that none matches.
     pub route: String,
     /// How late they should be shed.
     pub criticality: Criticality,
@@ -133,7 +133,7 @@ pub struct Requests {
 /// Requests of a route that have begun and not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InFlight {
-    /// The route; `-` for those that none matches.
+    /// The route; `none` for those that none matches.
     pub route: String,
     /// How many there are now.
     pub now: u64,
@@ -202,14 +202,8 @@ pub struct EndpointStatus {
     pub connections: u64,
     /// Requests in flight to it.
     pub in_flight: u64,
-    /// Attempts since the start.
-    pub attempts: u64,
-    /// Of those the ones that failed.
+    /// How often it could not be connected to, since the start.
     pub failures: u64,
-    /// What the last failure was, if the last attempt failed.
-    pub failing: Option<String>,
-    /// What attempts take, smoothed, once there was one.
-    pub latency: Option<Duration>,
 }
 
 /// The text of a policy.

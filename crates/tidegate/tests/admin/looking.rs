@@ -120,12 +120,13 @@ fn callers_are_ranked_and_bad_questions_are_told() {
 }
 
 #[test]
-fn upstreams_are_told_with_what_fails() {
+fn upstreams_are_told_with_what_was_asked_of_them() {
     let running = Running::start();
+    running.station.requests("ann", 2);
     let upstreams = get(running.address(), "/api/v1/upstreams").json();
     assert_is("Upstreams", &upstreams);
-    assert_eq!(upstreams["upstreams"][0]["endpoints"][0]["latency_ms"], 1.5);
-    assert_eq!(upstreams["upstreams"][0]["endpoints"][0]["failing"], "connection refused");
+    assert_eq!(upstreams["upstreams"][0]["attempts"], serde_json::json!({ "ok": 2 }));
+    assert_eq!(upstreams["upstreams"][0]["endpoints"][0]["failures"], 1);
 }
 
 #[test]

@@ -196,10 +196,7 @@ impl Station for Small {
             url: "http://127.0.0.1:3000".to_owned(),
             connections: 2,
             in_flight: 1,
-            attempts: 9,
             failures: 1,
-            failing: Some("connection refused".to_owned()),
-            latency: Some(Duration::from_micros(1_500)),
         };
         vec![UpstreamStatus { name: "default".to_owned(), endpoints: vec![endpoint] }]
     }

@@ -161,13 +161,11 @@ fn upstreams(answer: &Value) -> String {
                 text(&endpoint["url"]),
                 text(&endpoint["connections"]),
                 text(&endpoint["in_flight"]),
-                text(&endpoint["attempts"]),
                 text(&endpoint["failures"]),
-                text(&endpoint["failing"]),
             ]
         })
     });
-    let heads = ["UPSTREAM", "ENDPOINT", "CONNECTIONS", "IN FLIGHT", "ATTEMPTS", "FAILURES", "FAILING"];
+    let heads = ["UPSTREAM", "ENDPOINT", "CONNECTIONS", "IN FLIGHT", "FAILURES"];
     table(&heads, rows.collect(), "no upstreams")
 }
 
