@@ -45,8 +45,8 @@ impl Line {
         }
         state.waiting.push_back(arrival);
         drop(state);
-        // The lane that waits shortest has the warmest connection, and the others need none.
-        self.arrived.notify_last();
+        // The lane that has waited longest: connections take turns, as those of many callers would.
+        self.arrived.notify_one();
         Ok(())
     }
 
@@ -63,7 +63,7 @@ impl Line {
                     drop(state);
                     if leaves_some {
                         // Several that came while nobody was listening left only one signal.
-                        self.arrived.notify_last();
+                        self.arrived.notify_one();
                     }
                     return Some(if was_free { Taken::AtOnce(arrival) } else { Taken::Waited(arrival) });
                 }

@@ -52,7 +52,7 @@ pub struct Plan {
     pub classes: Vec<Class>,
     /// How HTTP is spoken.
     pub protocol: Protocol,
-    /// How many connections may be open. They are opened when they are needed.
+    /// How many connections there are. Each is opened by its first request, and they take turns.
     pub connections: usize,
     /// How many requests may wait for a connection; what is due beyond that is unsent.
     pub waiting: usize,

@@ -171,12 +171,11 @@ fn connections(protocol: Protocol, count: usize) -> impl Iterator<Item = Connect
         Protocol::Http1 => 1,
         Protocol::H2 { streams } => streams,
     };
-    (0..count).flat_map(move |_| {
-        let shared = Rc::new(Mutex::new(None));
-        (0..lanes).map(move |_| match protocol {
-            Protocol::Http1 => Connection::Http1(None),
-            Protocol::H2 { .. } => Connection::H2(Rc::clone(&shared)),
-        })
+    let shared: Vec<_> = (0..count).map(|_| Rc::new(Mutex::new(None))).collect();
+    // One lane of each connection after another, so that connections take turns.
+    (0..lanes).flat_map(move |_| shared.clone()).map(move |shared| match protocol {
+        Protocol::Http1 => Connection::Http1(None),
+        Protocol::H2 { .. } => Connection::H2(shared),
     })
 }
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! and it is exact: a worker takes the next request at the moment the last one *should* have ended, not when
-//! somebody noticed. The workers are numbers, not threads ([`workers`](self)), so they cost no processor time either.
+//! somebody noticed. The workers are numbers, not threads, so they cost no processor time either.
 //!
 //! By default it is as naive as most services: its queue has no bound, and it does not notice when nobody waits for
 //! an answer any more. This is how services collapse.

