@@ -1,0 +1,9 @@
+//! The gateway as its users meet it: the real binary, real sockets, on this machine alone.
+
+#![expect(unreachable_pub, reason = "nothing here is reached from outside")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must fail")]
+#![allow(dead_code, reason = "the files of this folder use different parts of the support")]
+#![expect(clippy::panic, reason = "a test that cannot be set up must fail")]
+
+mod quick_start;
+mod support;

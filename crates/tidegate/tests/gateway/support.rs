@@ -1,0 +1,38 @@
+//! What the tests stand on.
+//!
+//! ```text
+//! Client ──bytes──> Gateway, the real binary ──bytes──> Upstream, which notes what it gets
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | start the binary with a policy, signal it, read what it says | [`Gateway`] |
+//! | send any bytes and read whole answers | [`Client`] |
+//! | have a service that answers, breaks off or hangs as told | [`Upstream`] |
+//! | speak HTTP/2 | [`H2Client`], [`H2Upstream`] |
+//! | let one side wait for the other, without sleeping | [`Latch`] |
+
+#![allow(unused_imports, reason = "the files of this folder use different parts of the support")]
+
+mod client;
+mod gateway;
+mod h2;
+mod latch;
+mod lines;
+mod message;
+mod upstream;
+mod wire;
+
+pub use client::{Client, request};
+pub use gateway::{Gateway, Signal, refused_to_start};
+pub use h2::{H2Client, H2Upstream, full, runtime, with_trailers};
+pub use latch::Latch;
+pub use lines::Lines;
+pub use message::{Fields, Message};
+pub use upstream::{Answer, Upstream};
+pub use wire::Wire;
+
+use std::time::Duration;
+
+/// How long a test waits for something that comes at once unless it never comes.
+pub const PATIENCE: Duration = Duration::from_secs(20);
