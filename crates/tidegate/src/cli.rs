@@ -148,7 +148,7 @@ pub fn command() -> Command {
         .about("Protects services from the traffic they get and from the services they call")
         .after_help(
             "A policy is looked for in ./tidegate.toml, $XDG_CONFIG_HOME/tidegate/ and /etc/tidegate/.\n\
-             Exit codes: 0 done, 1 failed, 2 not understood, 78 the policy is wrong.",
+             Exit codes: 0 done, 1 failed, 2 not understood, 78 the policy is wrong, 130 ended by Ctrl-C.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
