@@ -26,8 +26,11 @@ pub const MAX_CONNECTIONS: usize = 20_000;
 /// The most requests that can wait for a connection: 24 bytes each.
 pub const MAX_WAITING: usize = 10_000_000;
 
-/// The longest time-out, which is also the longest latency that is told apart.
+/// The longest time-out.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// The longest latency that is told apart: a whole time-out in line, another for the answer, and a margin.
+pub(crate) const MAX_LATENCY: Duration = Duration::from_secs(2 * 3600 + 60);
 
 /// How HTTP is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +59,8 @@ pub struct Plan {
     pub connections: usize,
     /// How many requests may wait for a connection; what is due beyond that is unsent.
     pub waiting: usize,
-    /// How long a request may take from the moment it was meant to be sent.
+    /// How long an answer may take from the moment the request is sent. One that waits as long for a connection is
+    /// unsent.
     pub timeout: Duration,
     /// How many threads send. One does tens of thousands of requests a second.
     pub threads: usize,

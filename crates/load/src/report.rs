@@ -24,7 +24,7 @@ pub struct Report {
     pub protocol: Protocol,
     /// How many connections were allowed.
     pub connections: usize,
-    /// How long a request was allowed to take.
+    /// How long an answer was allowed to take.
     pub timeout: Duration,
     /// What fixed the order of classes and keys.
     pub seed: u64,
@@ -92,7 +92,7 @@ pub struct Answers {
 pub struct Failures {
     /// Nobody took the connection.
     pub connect: u64,
-    /// Not within the time-out, which counts from the moment a request was due.
+    /// Not within the time-out, which counts from the moment the request was sent.
     pub timed_out: u64,
     /// The connection ended before the answer did.
     pub reset: u64,

@@ -68,7 +68,6 @@ impl Plan {
         };
         for index in 0..self.threads {
             let sender = Sender {
-                protocol: self.protocol,
                 connections: share(self.connections, self.threads, index),
                 classes: classes.clone(),
                 plan: self.clone(),
@@ -124,7 +123,6 @@ impl Drop for Run {
 
 /// One thread that sends.
 struct Sender {
-    protocol: Protocol,
     connections: usize,
     classes: Vec<Prepared>,
     plan: Plan,
@@ -145,7 +143,7 @@ impl Sender {
             tally: RefCell::new(self.tally),
         });
         let tasks = LocalSet::new();
-        let lanes: Vec<_> = connections(self.protocol, self.connections)
+        let lanes: Vec<_> = connections(self.plan.protocol, self.connections)
             .map(|connection| tasks.spawn_local(lane::drive(Rc::clone(&shared), connection)))
             .collect();
         let finished = async {

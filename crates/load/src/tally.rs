@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use crate::arrivals::Arrival;
 use crate::connection::Failure;
-use crate::plan::MAX_TIMEOUT;
+use crate::plan::MAX_LATENCY;
 use crate::report::{Answers, Failures, Percentiles};
 use crate::timeline::Timeline;
 
@@ -139,7 +139,7 @@ pub(crate) struct Latencies(Option<Histogram<u64>>);
 impl Latencies {
     pub(crate) fn record(&mut self, latency: Duration) {
         if self.0.is_none() {
-            self.0 = Histogram::new_with_bounds(1, micros(MAX_TIMEOUT + MAX_TIMEOUT / 10), 3).ok();
+            self.0 = Histogram::new_with_bounds(1, micros(MAX_LATENCY), 3).ok();
         }
         if let Some(histogram) = &mut self.0 {
             histogram.saturating_record(micros(latency));

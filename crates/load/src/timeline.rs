@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::plan::MAX_TIMEOUT;
+use crate::plan::MAX_LATENCY;
 use crate::tally::micros;
 
 /// Entries of a time line.
@@ -114,7 +114,7 @@ pub(crate) struct Coarse(Option<Histogram<u32>>);
 impl Coarse {
     pub(crate) fn record(&mut self, latency: Duration) {
         if self.0.is_none() {
-            self.0 = Histogram::new_with_bounds(1, micros(MAX_TIMEOUT), 1).ok();
+            self.0 = Histogram::new_with_bounds(1, micros(MAX_LATENCY), 1).ok();
         }
         if let Some(histogram) = &mut self.0 {
             histogram.saturating_record(micros(latency));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use tidegate_load::report::ClassReport;
+use tidegate_load::service::{Service, Spec, Work};
 use tidegate_load::{
     Class, Draw, Keys, Pacing, Place, Plan, Protocol, Rate, Report, Schedule, Share, Target,
 };
@@ -132,7 +133,7 @@ fn silent() -> SocketAddr {
 }
 
 #[test]
-fn silence_is_a_time_out_that_counts_from_the_moment_of_sending() {
+fn silence_is_a_time_out() {
     let started = Instant::now();
     for protocol in [Protocol::Http1, Protocol::H2 { streams: 100 }] {
         let plan = Plan { timeout: Duration::from_millis(200), protocol, ..plan(silent(), 100.0, 200) };
@@ -159,9 +160,21 @@ fn what_finds_no_room_to_wait_is_unsent() {
     let plan =
         Plan { timeout: Duration::from_secs(1), connections: 3, waiting: 10, ..plan(silent(), 500.0, 200) };
     let report = total(&plan);
-    // Three are under way, ten wait, and 87 find no room. The ten are sent for what is left of their time.
+    // Three are under way, ten wait, and 87 find no room. When the three have timed out, the next three are sent.
     assert_eq!((report.due(), report.sent), (100, report.failures.timed_out));
     assert!((3..=13).contains(&report.sent), "{report:?}");
+}
+
+#[test]
+fn waiting_in_line_takes_nothing_from_the_time_for_the_answer() {
+    // Twice what one connection can carry, for much longer than the time-out.
+    let service = Service::start(&Spec::new(1, Work::Fixed(Duration::from_millis(10)))).unwrap();
+    let plan =
+        Plan { timeout: Duration::from_millis(200), connections: 1, ..plan(service.address(), 200.0, 1500) };
+    let report = total(&plan);
+    assert!(report.unsent > 50 && report.answers.ok > 50, "{report:?}");
+    assert_eq!(report.failures.sum(), 0, "the server was never late: {report:?}");
+    assert!(report.latency.unwrap().p90 > Duration::from_millis(180), "{:?}", report.latency);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub struct Bench {
     pub connections: usize,
     /// How many requests may wait for one.
     pub waiting: usize,
-    /// How long each may take.
+    /// How long each may take, and how long it may wait for a connection.
     pub timeout: Duration,
     /// How HTTP is spoken.
     pub is_h2: bool,

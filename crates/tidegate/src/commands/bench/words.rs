@@ -37,7 +37,7 @@ pub fn command() -> Command {
         option("rate", "RATE", "Requests a second").required(true).value_parser(rate),
         option("for", "TIME", "For how long").default_value("10s").value_parser(length),
         flag("poisson", "Space requests as independent callers do, not evenly"),
-        option("timeout", "TIME", "How long a request may take, from the moment it was meant to be sent")
+        option("timeout", "TIME", "How long an answer may take, and how long a request may wait to be sent")
             .default_value("2s")
             .value_parser(timeout),
     ];
