@@ -9,8 +9,8 @@
 //! | lines that end in a bare line feed         | reads them as usual | refuse it |
 //!
 //! So this follows the messages on the side: heads line by line, bodies by their length or their chunks. It never
-//! changes a byte; it says of the n-th message that it is unsound, and the request with that number is answered with
-//! 400. Where the two disagree about a message, the parser has refused it already.
+//! changes a byte; it says from which message on the connection is unsound, and a request with that number or a later
+//! one is answered with 400. Where the two disagree about a message, the parser has refused it already.
 //!
 //! ```text
 //! POST / HTTP/1.1\r\n
@@ -90,7 +90,7 @@ impl Framing {
         }
     }
 
-    /// The first message that is unsound, by its number counted from one, and what is wrong with it.
+    /// The message from which on nothing is sound, by its number counted from one, and what is wrong with it.
     pub(crate) const fn unsound(&self) -> Option<(u64, Flaw)> {
         self.unsound
     }
@@ -158,6 +158,10 @@ impl Framing {
                 Some(head) => self.at = At::Head(Head { flaw: head.flaw.or(flaw), ..head }),
                 None => self.leave(),
             },
+            // The parser may read on where we stop, and would have another count of the messages from here on.
+            At::ChunkSize | At::Trailers if flaw.is_some() => {
+                self.unsound = flaw.map(|flaw| (self.heads + 1, flaw));
+            }
             At::ChunkSize => match chunk_size(line) {
                 Some(0) => self.at = At::Trailers,
                 Some(size) => self.at = At::Chunk(size.saturating_add(2)),
@@ -258,6 +262,14 @@ mod tests {
         ] {
             framing.follow(bytes);
             assert_eq!(framing.awaited(), awaited, "after {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_bare_line_feed_behind_a_body_makes_the_next_message_unsound() {
+        for end in ["0\n\r\n", "0\r\nX: y\n\r\n", "0\r\n\n"] {
+            let message = format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{end}");
+            assert_eq!(after(message.as_bytes()).unsound(), Some((2, BARE_LINE_FEED)), "{end:?}");
         }
     }
 
