@@ -146,35 +146,53 @@ impl Gate {
         if let Err(ambiguous) = walk.fill(&mut asks) {
             return self.refuse_ambiguous(&walk, &held.plan, now, ambiguous);
         }
-        let plan = walk.plan();
         charge::touch(&asks);
-        // Made where it will stay, since it is large; and over until it is admitted.
-        let mut admitted = Admitted::unborn(&held.plan, now);
-        let wait = match charge::charge(plan, &mut asks, now, &mut admitted.mets) {
+        match charge::foresee(&mut asks, now) {
+            None => self.admit(&walk, &held.plan, now, &asks),
+            Some(answer) => self.refuse_asked(&walk, &held.plan, now, &asks, answer),
+        }
+    }
+
+    /// Charges all rules, and admits; or refuses after all, if another thread was faster.
+    #[inline]
+    fn admit(&self, walk: &Walk<'_>, plan: &HeldPlan, now: Now, asks: &Asks<'_>) -> Decision {
+        // Over until it is admitted, so that dropping it ends nothing.
+        let mut admitted = Admitted::unborn(plan, now);
+        let wait = match charge::charge(walk.plan(), asks, now, &mut admitted.mets) {
             Joint::Admit(wait) => wait,
-            Joint::Refuse(rule, refusal) => {
-                let cause = match walk.ruled(rule).rule.limit {
-                    Limit::Rate(_) => Cause::Quota,
-                    Limit::Concurrency(_) => Cause::Concurrency,
-                };
-                return self.refuse(&walk, &held.plan, now, (rule, refusal), cause, charge::asked(&asks));
-            }
+            Joint::Refuse(rule, refusal) => return self.refuse_asked(walk, plan, now, asks, (rule, refusal)),
         };
-        admitted.shadow_refusals = charge::charge_shadows(&asks, now, &mut admitted.mets);
+        let refusals = charge::charge_shadows(asks, now, &mut admitted.mets);
         for ask in asks.enforced() {
             walk.ruled(ask.rule).counts.admitted.add();
         }
-        let refusals = admitted.shadow_refusals;
-        let shadow = if refusals == 0 { None } else { shadow_refused(&walk, refusals) };
+        let shadow = if refusals == 0 { None } else { shadow_refused(walk, refusals) };
         let entry = Entry { refusal: None, rule: shadow, is_shadow_refused: shadow.is_some(), wait };
-        (admitted.id, admitted.spot) = self.books.enter(&walk, now, entry);
+        (admitted.id, admitted.spot) = self.books.enter(walk, now, entry);
         admitted.route = walk.route.map(|(index, _)| index);
         admitted.criticality = walk.criticality;
         admitted.cost = walk.cost;
         admitted.wait = wait;
         admitted.caller = walk.caller_key;
+        admitted.shadow_refusals = refusals;
         admitted.is_over = false;
         Decision::Admit(admitted)
+    }
+
+    #[inline(never)]
+    fn refuse_asked(
+        &self,
+        walk: &Walk<'_>,
+        plan: &HeldPlan,
+        now: Now,
+        asks: &Asks<'_>,
+        (rule, refusal): (u16, Refusal),
+    ) -> Decision {
+        let cause = match walk.ruled(rule).rule.limit {
+            Limit::Rate(_) => Cause::Quota,
+            Limit::Concurrency(_) => Cause::Concurrency,
+        };
+        self.refuse(walk, plan, now, (rule, refusal), cause, charge::asked(asks))
     }
 
     #[cold]

@@ -227,9 +227,7 @@ impl Admitted {
 
     fn give_back(&mut self) {
         let Self { plan, mets, .. } = self;
-        for met in mets.iter_mut() {
-            met.give_back(plan);
-        }
+        mets.iter_mut().for_each(|met| met.give_back(plan));
     }
 }
 

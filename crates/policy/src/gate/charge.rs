@@ -25,18 +25,22 @@ pub(crate) enum Joint {
     Refuse(u16, Refusal),
 }
 
+/// Asks all enforced rules; returns the refusal with the longest way back.
 #[inline]
-pub(crate) fn charge(plan: &Plan, asks: &mut Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
+pub(crate) fn foresee(asks: &mut Asks<'_>, now: Now) -> Option<(u16, Refusal)> {
     let mut refused = None;
     for ask in asks.enforced_mut() {
-        if let Some(refusal) = foresee(ask, now) {
+        if let Some(refusal) = foresee_one(ask, now) {
             let own = (ask.rule, refusal);
             refused = Some(refused.map_or(own, |before| longer(before, own)));
         }
     }
-    if let Some((rule, refusal)) = refused {
-        return Joint::Refuse(rule, refusal);
-    }
+    refused
+}
+
+/// Charges all enforced rules, as was foreseen.
+#[inline]
+pub(crate) fn charge(plan: &Plan, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
     let mut wait = Duration::ZERO;
     for ask in asks.enforced() {
         let took = match carry_out(ask) {
@@ -93,19 +97,16 @@ pub(crate) fn asked(asks: &Asks<'_>) -> Mets {
 }
 
 /// Looks at all counters before any is asked: with many keys none of them is in the processor's cache, and waiting
-/// for all at once takes as long as waiting for one.
+/// for all at once takes as long as waiting for one. A loop of its own, for a processor looks only some two hundred
+/// instructions ahead of what it waits for.
 #[inline]
 pub(crate) fn touch(asks: &Asks<'_>) {
-    let touched = asks.iter().map(|ask| match &ask.chosen.measure {
-        Measure::Rate(counter) => counter.touch(ask.key),
-        Measure::Places(table, _) => table.touch(ask.key),
-    });
-    black_box(touched.fold(0, u64::wrapping_add));
+    black_box(asks.iter().fold(0, |touched, ask| ask.chosen.touch(ask.key).wrapping_add(touched)));
 }
 
 /// Asks one rule; notes what it takes to charge it, where the counter says so.
 #[inline]
-fn foresee(ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
+fn foresee_one(ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
     let foreseen = match &ask.chosen.measure {
         Measure::Rate(counter) => {
             counter.foresee(ask.key, now, ask.cost).map(|verdict| verdict.map(Foreseen::Charge))

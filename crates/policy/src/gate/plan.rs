@@ -148,6 +148,17 @@ pub(crate) enum Measure {
     Places(Arc<InFlightTable>, u32),
 }
 
+impl Chosen {
+    /// Looks at where the key's counter would be, so that it is at hand when it is asked.
+    #[inline]
+    pub(crate) fn touch(&self, key: Key) -> u64 {
+        match &self.measure {
+            Measure::Rate(counter) => counter.touch(key),
+            Measure::Places(table, _) => table.touch(key),
+        }
+    }
+}
+
 /// Which of a rule's limits was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {

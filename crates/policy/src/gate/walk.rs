@@ -214,15 +214,16 @@ impl<'a> Walk<'a> {
         limits.choose(check.rule, self.criticality, self.known.filter(|_| is_caller))
     }
 
-    #[inline]
+    #[inline(always)]
     fn key(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
-        match &ruled.keying {
-            Keying::Global => Ok(self.plan().keys.everybody),
-            Keying::Caller => self.caller.map(|_| self.caller_key.unwrap_or(self.plan().keys.missing)),
-            Keying::Parts(_) => self.composite(ruled),
+        match (&ruled.keying, self.caller_key) {
+            (Keying::Global, _) => Ok(self.plan().keys.everybody),
+            (Keying::Caller, Some(key)) => Ok(key),
+            (Keying::Caller | Keying::Parts(_), _) => self.composite(ruled),
         }
     }
 
+    #[inline(never)]
     fn composite(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
         let (mut parts, mut count) = ([Part::Everybody; MOST_PARTS], 0);
         for part in self.parts(ruled) {
