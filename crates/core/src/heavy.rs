@@ -43,10 +43,10 @@ const STRIPES: usize = 8;
 pub enum Event {
     /// It passed at this cost.
     Admitted(Cost),
-    /// It was refused.
-    Refused,
-    /// It passed, though a shadow rule would have refused it.
-    ShadowRefused,
+    /// It was refused, and stands for so many that were.
+    Refused(u64),
+    /// It passed, though a shadow rule would have refused it, and stands for so many that did.
+    ShadowRefused(u64),
 }
 
 /// By what callers are ordered.
@@ -108,8 +108,8 @@ impl TopCallers {
         let mut lists = lock(&self.stripes[key.place(STRIPES)]);
         match event {
             Event::Admitted(cost) => lists.cost.add(key, name, cost.micros()),
-            Event::Refused => lists.refusals.add(key, name, 1),
-            Event::ShadowRefused => lists.shadow_refusals.add(key, name, 1),
+            Event::Refused(times) => lists.refusals.add(key, name, times),
+            Event::ShadowRefused(times) => lists.shadow_refusals.add(key, name, times),
         }
     }
 
@@ -156,8 +156,8 @@ mod tests {
         let (ann, bob) = (Key(1), Key(u64::MAX));
         top.record(ann, "ann", Event::Admitted(Cost::of(3)));
         top.record(bob, "bob", Event::Admitted(Cost::of(5)));
-        top.record(ann, "ann", Event::Refused);
-        top.record(bob, "bob", Event::ShadowRefused);
+        top.record(ann, "ann", Event::Refused(1));
+        top.record(bob, "bob", Event::ShadowRefused(1));
         let names =
             |ranking| top.ranked(ranking).iter().map(|h| h.name.as_str().to_owned()).collect::<Vec<_>>();
         assert_eq!(names(Ranking::Cost), ["bob", "ann"]);

@@ -230,7 +230,7 @@ impl Gate {
     }
 
     /// The last decisions, the latest first: 1024 refused ones, and those that a shadow would have refused among
-    /// them; and 256 others.
+    /// them; and 256 others. In a flood not all of them are noted.
     #[must_use]
     pub fn recent(&self, is_refused_only: bool) -> Vec<Record> {
         self.books.recent.records(is_refused_only)
@@ -242,7 +242,8 @@ impl Gate {
         self.books.recent.find(id)
     }
 
-    /// The heaviest callers, at most 32. Costs are estimated from one request in sixteen, refusals are counted.
+    /// The heaviest callers, at most 32. Costs are estimated from one request in sixteen; refusals are counted, and in
+    /// a flood estimated too.
     #[must_use]
     pub fn callers(&self, ranking: Ranking, most: usize) -> Vec<Heavy> {
         let mut ranked = self.books.callers.ranked(ranking);

@@ -22,7 +22,8 @@ use crate::decision::DecisionId;
 const TOP_CALLERS: usize = 32;
 
 /// Of so many admitted requests, one is counted for the list of the heaviest callers, with so many times its cost:
-/// whoever is heavy enough for the list has thousands. Refused requests are all counted.
+/// whoever is heavy enough for the list has thousands. Refused requests are all counted as long as all are
+/// [noted](super::recent), and in a flood one for so many.
 const ONE_IN: u32 = 16;
 
 /// What one rule has decided since the gate was made, policies that replaced each other included.
@@ -90,7 +91,7 @@ impl Books {
             self.refused.add();
         }
         let is_told = entry.refusal.is_some() || entry.is_shadow_refused;
-        let is_noted = is_told || self.recent.has_room(part, now.moment);
+        let is_noted = self.recent.has_room(part, is_told, now.moment);
         let spot = if is_noted || turn.is_multiple_of(u64::from(ONE_IN)) {
             self.write_down(walk, now, entry, (id, turn, is_noted))
         } else {
@@ -112,7 +113,7 @@ impl Books {
             part.show(&mut caller);
         }
         if let Some(key) = walk.caller_key {
-            self.rank(key, &caller, turn, walk.cost, entry);
+            self.rank(key, caller.as_str(), walk.cost, entry, (turn, is_noted));
         }
         if !is_noted {
             return Spot::NOWHERE;
@@ -138,17 +139,17 @@ impl Books {
         self.recent.keep(turn.wrapping_add(stripe * STRIPES as u64), &note)
     }
 
-    #[inline]
-    fn rank<const N: usize>(&self, key: Key, caller: &Text<N>, turn: u64, cost: Cost, entry: Entry<'_>) {
+    fn rank(&self, key: Key, caller: &str, cost: Cost, entry: Entry<'_>, (turn, is_noted): (u64, bool)) {
+        let times = if is_noted { 1 } else { u64::from(ONE_IN) };
         if entry.refusal.is_some() {
-            return self.callers.record(key, caller.as_str(), Event::Refused);
+            return self.callers.record(key, caller, Event::Refused(times));
         }
         if entry.is_shadow_refused {
-            self.callers.record(key, caller.as_str(), Event::ShadowRefused);
+            self.callers.record(key, caller, Event::ShadowRefused(times));
         }
         if turn.is_multiple_of(u64::from(ONE_IN)) {
             let cost = Cost::from_micros(cost.micros().saturating_mul(u64::from(ONE_IN)));
-            self.callers.record(key, caller.as_str(), Event::Admitted(cost));
+            self.callers.record(key, caller, Event::Admitted(cost));
         }
     }
 

@@ -5,9 +5,14 @@
 //! does not wash them away. Notes have a fixed size, names are cut to it, and writing one takes a lock that only
 //! two decisions a whole ring apart could contend for.
 //!
-//! In a flood nobody could read them as fast as they come, and writing them down would be a tenth of a decision. So of
-//! admitted ones each of sixteen parts of the callers has sixteen noted every sixtieth of a second: all of them up to
-//! some ten thousand a second, and of a million a second one in sixty.
+//! In a flood nobody could read them as fast as they come, writing them down would be a tenth of an admission and half
+//! of a refusal, and one caller's would wash away all others'. So each of sixteen parts of the callers has a sixteenth
+//! of each ring noted every sixtieth of a second:
+//!
+//! | | a part's, in a span | all are noted up to | of a million a second |
+//! |---|---|---|---|
+//! | admitted | 16 | 15 000 a second | one in 65 |
+//! | refused | 64 | 61 000 a second | one in 16 |
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +31,9 @@ const REFUSED: usize = 1024;
 /// Admitted decisions that are kept.
 const ADMITTED: usize = 256;
 
-/// Admitted decisions noted in a span, for each part of the callers: together, a whole ring.
-const IN_A_SPAN: u64 = 16;
+/// Decisions noted in a span, for each part of the callers: together, a whole ring.
+const ADMITTED_IN_A_SPAN: u64 = (ADMITTED / STRIPES) as u64;
+const REFUSED_IN_A_SPAN: u64 = (REFUSED / STRIPES) as u64;
 /// A span is 2^24 ns, about a sixtieth of a second.
 const SPAN_BITS: u32 = 24;
 /// The lower bits of a part's word, in which it counts.
@@ -147,8 +153,14 @@ pub(crate) struct Recent {
     next_refused: AtomicU64,
     /// Others, each at the turn its caller's part of the count gives it.
     admitted: Ring,
-    /// The span in which each part was last noted, and how often.
-    paced: [Apart<AtomicU64>; STRIPES],
+    /// For each part, admitted and refused: the span in which it was last noted, and how often.
+    paced: [Apart<Paced>; STRIPES],
+}
+
+#[derive(Default)]
+struct Paced {
+    admitted: AtomicU64,
+    refused: AtomicU64,
 }
 
 struct Ring(Box<[Mutex<Option<Note>>]>);
@@ -165,15 +177,20 @@ impl Recent {
         Self { refused, next_refused: AtomicU64::new(0), admitted, paced: Default::default() }
     }
 
-    /// Whether another admitted decision of this part is to be noted now. Threads that ask at once may both be told
-    /// so, which does no harm.
+    /// Whether another decision of this part is to be noted now, among the refused or the admitted. Threads that ask
+    /// at once may both be told so, which does no harm.
     #[inline]
-    pub(crate) fn has_room(&self, stripe: usize, now: Moment) -> bool {
+    pub(crate) fn has_room(&self, stripe: usize, is_refused: bool, now: Moment) -> bool {
         let span = now.nanos() >> SPAN_BITS << 8;
-        let part = &self.paced[stripe % STRIPES].0;
+        let Apart(paced) = &self.paced[stripe % STRIPES];
+        let (part, most) = if is_refused {
+            (&paced.refused, REFUSED_IN_A_SPAN)
+        } else {
+            (&paced.admitted, ADMITTED_IN_A_SPAN)
+        };
         let word = part.load(Ordering::Relaxed);
         let counted = if word & !COUNTED == span { word & COUNTED } else { 0 };
-        let has_room = counted < IN_A_SPAN;
+        let has_room = counted < most;
         if has_room {
             part.store(span | (counted + 1), Ordering::Relaxed);
         }
@@ -255,10 +272,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sixteen_are_noted_in_a_span_and_sixteen_in_the_next() {
+    fn so_many_are_noted_in_a_span_and_as_many_in_the_next() {
         let recent = Recent::new();
-        let noted = |nanos| (0..100).filter(|_| recent.has_room(3, Moment::from_nanos(nanos))).count();
-        assert_eq!([noted(5), noted(6), noted(1 << 24), noted(5)], [16, 0, 16, 16]);
-        assert!(recent.has_room(4, Moment::from_nanos(5)));
+        for (is_refused, most) in [(false, 16), (true, 64)] {
+            let noted = |nanos| {
+                (0..100).filter(|_| recent.has_room(3, is_refused, Moment::from_nanos(nanos))).count()
+            };
+            assert_eq!([noted(5), noted(6), noted(1 << 24), noted(5)], [most, 0, most, most]);
+            assert!(recent.has_room(4, is_refused, Moment::from_nanos(5)));
+        }
     }
 }
