@@ -22,6 +22,15 @@ pub const BOUNDS_MICROS: [u64; 14] = [
     5_000_000, 10_000_000,
 ];
 
+/// The upper bounds of the buckets of the time a decision takes, in nanoseconds; one more bucket has no bound.
+pub const DECIDE_BOUNDS_NANOS: [u64; BOUNDS_MICROS.len()] = [
+    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
+    5_000_000, 10_000_000,
+];
+
+/// Of so many decisions one is timed. Reading the clock once more costs about as much as a rule.
+const TIMED_OF: u64 = 16;
+
 /// How many classes of statuses there are: 1xx to 5xx.
 pub const STATUS_CLASSES: usize = 5;
 
@@ -158,6 +167,57 @@ impl Counted {
     }
 }
 
+/// What the gateway itself adds to requests, from a sample of them.
+#[derive(Debug)]
+pub struct Overhead {
+    workers: Vec<OverheadStripe>,
+}
+
+/// One worker's times, on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OverheadStripe {
+    asked: AtomicU64,
+    counts: [AtomicU64; DECIDE_BOUNDS_NANOS.len() + 1],
+    nanos: AtomicU64,
+}
+
+impl Overhead {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { workers: (0..workers).map(|_| OverheadStripe::default()).collect() }
+    }
+
+    /// Whether the next decision of a worker is to be timed: the first, and then one of sixteen.
+    #[must_use]
+    pub fn is_next(&self, worker: usize) -> bool {
+        let Some(stripe) = self.workers.get(worker) else { return false };
+        // Only this worker writes here, so nothing is lost between reading and writing.
+        let asked = stripe.asked.load(Ordering::Relaxed);
+        stripe.asked.store(asked.wrapping_add(1), Ordering::Relaxed);
+        asked.is_multiple_of(TIMED_OF)
+    }
+
+    /// Counts how long it took from a request's head until it was sent on or refused.
+    pub fn decided_in(&self, worker: usize, took: Duration) {
+        let Some(stripe) = self.workers.get(worker) else { return };
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = DECIDE_BOUNDS_NANOS.partition_point(|bound| *bound < nanos);
+        stripe.counts[bucket].fetch_add(1, Ordering::Relaxed);
+        stripe.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    pub(crate) fn figures(&self) -> Durations {
+        let mut sum = Durations::default();
+        for stripe in &self.workers {
+            for (sum, count) in sum.counts.iter_mut().zip(&stripe.counts) {
+                *sum += count.load(Ordering::Relaxed);
+            }
+            sum.total += Duration::from_nanos(stripe.nanos.load(Ordering::Relaxed));
+        }
+        sum
+    }
+}
+
 /// The counts of one route, over all workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteCounts {
@@ -171,10 +231,11 @@ pub struct RouteCounts {
     pub durations: [Durations; STATUS_CLASSES],
 }
 
-/// How long requests took.
+/// How long something took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Durations {
-    /// How many took up to each of [`BOUNDS_MICROS`] and no less than the one before; the last, longer.
+    /// How many took up to each of [`BOUNDS_MICROS`], or of [`DECIDE_BOUNDS_NANOS`], and longer than the one before; the
+    /// last, longer than all.
     pub counts: [u64; BOUNDS_MICROS.len() + 1],
     /// All of them together.
     pub total: Duration,
@@ -187,6 +248,8 @@ pub struct Figures {
     pub listeners: Vec<ListenerCounts>,
     /// Its routes, those of policies before included.
     pub routes: Vec<RouteCounts>,
+    /// How long a sample of decisions took, by [`DECIDE_BOUNDS_NANOS`].
+    pub decide: Durations,
     /// How many decisions the access log could not take in time.
     pub unlogged: u64,
 }
@@ -224,6 +287,20 @@ mod tests {
         second.end(502, Duration::from_secs(60));
         let counts = routes.figures().remove(0);
         assert_eq!((counts.in_flight, counts.durations[4].counts[BOUNDS_MICROS.len()]), (0, 1));
+    }
+
+    #[test]
+    fn one_decision_of_sixteen_is_timed() {
+        let overhead = Overhead::new(2);
+        let timed = (0..33).filter(|_| overhead.is_next(1)).count();
+        assert_eq!(timed, 3, "the first, the 17th and the 33rd");
+        overhead.decided_in(0, Duration::from_nanos(500));
+        overhead.decided_in(1, Duration::from_nanos(501));
+        overhead.decided_in(1, Duration::from_secs(1));
+        let counted = overhead.figures();
+        assert_eq!((counted.counts[0], counted.counts[1]), (1, 1));
+        assert_eq!(counted.counts[DECIDE_BOUNDS_NANOS.len()], 1);
+        assert_eq!(counted.total, Duration::from_nanos(1_000_001_001));
     }
 
     #[test]

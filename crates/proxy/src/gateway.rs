@@ -16,7 +16,7 @@ use tidegate_policy::{Gate, Record};
 use tidegate_tower::{Clock, SystemClock};
 use tokio::sync::Notify;
 
-use crate::figures::{Figures, ListenerCounts, Routes};
+use crate::figures::{Figures, ListenerCounts, Overhead, Routes};
 use crate::listen::tls::{self, Pem};
 use crate::listen::{self, ListenerState};
 use crate::settings::Settings;
@@ -56,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) settings: ArcSwap<Settings>,
     pub(crate) listeners: Vec<Arc<ListenerState>>,
     pub(crate) stop: Stop,
+    pub(crate) overhead: Overhead,
     routes: Routes,
     workers: usize,
     log: Option<SyncSender<Record>>,
@@ -101,6 +102,7 @@ impl Gateway {
             settings: ArcSwap::from_pointee(settings),
             listeners,
             stop: Stop::default(),
+            overhead: Overhead::new(count),
             routes,
             workers: count,
             log: parts.log,
@@ -153,6 +155,12 @@ impl Gateway {
         }
     }
 
+    /// What it decides with.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.shared.gate
+    }
+
     /// The version of the policy it serves with.
     #[must_use]
     pub fn version(&self) -> u64 {
@@ -177,6 +185,7 @@ impl Gateway {
         Figures {
             listeners: listeners.collect(),
             routes: self.shared.routes.figures(),
+            decide: self.shared.overhead.figures(),
             unlogged: self.shared.unlogged.load(Ordering::Relaxed),
         }
     }

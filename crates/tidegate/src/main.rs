@@ -41,8 +41,9 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
             Ended::Done
         }
         Request::Run(asked) => {
-            drop(page);
-            return run::serve(asked, &mut errors);
+            // Its threads write there too.
+            drop((page, errors));
+            return run::serve(asked, &mut io::stderr());
         }
         Request::Check(check) => check::write(check, &mut page, &mut errors)?,
         Request::Explain(explain) => explain::write(explain, &mut page, &mut errors)?,

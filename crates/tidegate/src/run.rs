@@ -10,12 +10,16 @@
 mod access_log;
 mod keeper;
 mod limits;
+mod operators;
+mod signals;
+mod station;
 mod systemd;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write;
-use std::net::SocketAddr;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +28,15 @@ use tidegate_policy::policy::Policy;
 use tidegate_policy::{Gate, problem};
 use tidegate_proxy::{Gateway, Parts, Pem};
 use tidegate_tower::{Clock, SystemClock};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval};
 
 use self::keeper::Keeper;
 pub use self::keeper::Origin;
+use self::operators::Operators;
+use self::signals::{Order, Signals};
+use self::watch::Watch;
+use crate::admin::Admin;
+use crate::commands::files::Files;
 use crate::commands::{Ended, Failure};
 
 /// How often the files are looked at, in case nobody tells us of a change: links that are swapped, network disks.
@@ -48,54 +56,64 @@ pub struct Run {
 /// # Errors
 /// When a file cannot be read, or something cannot be bound or started.
 pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem> {
+    let run = Run { origin: run.origin.found()?, ..run.clone() };
     let files = run.origin.read()?;
-    let (mut policy, warnings) = match tidegate_policy::read(files.policy(), files.callers()) {
-        Ok(read) => read,
-        Err(problems) => {
-            files.complain(&problems, errors)?;
-            writeln!(errors, "{}", problem::summary(&problems))?;
-            return Ok(Ended::BadPolicy);
-        }
-    };
-    files.complain(&warnings, errors)?;
-    if let Some(what) = missing(&policy) {
-        writeln!(errors, "error: {} {what}", files.policy().name)?;
-        return Ok(Ended::BadPolicy);
-    }
-    run.adjust(&mut policy);
+    let Some((policy, operators)) = understood(&run, &files, errors)? else { return Ok(Ended::BadPolicy) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    // Before anybody is told that we are here, so that no signal is missed.
+    let signals = Signals::new()?;
     limits::raise();
-    let clock = SystemClock::new();
-    // The standard library's hasher is seeded by the system; what it makes of nothing is a random number.
-    let seed = RandomState::new().hash_one(());
-    let gate = Arc::new(Gate::new(policy.clone(), seed, clock.now())?);
-    let beside = files.folder();
-    let log = access_log::start(policy.access_log.as_ref(), &beside)?;
-    let gateway = Gateway::start(Parts {
-        gate,
-        clock,
-        tls: certificates(&policy, &beside)?,
-        sockets: systemd::sockets(),
-        log: log.as_ref().map(access_log::AccessLog::sender),
-    })?;
-    let addresses: Vec<String> = gateway.addresses().iter().map(SocketAddr::to_string).collect();
-    writeln!(errors, "tidegate: {} in force, serving {}", files.policy().name, addresses.join(", "))?;
-    let keeper = Arc::new(Keeper::new(run.clone(), files, gateway.clone()));
-    let ended = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(watch_over(&keeper, &policy, errors));
-    drop(gateway);
-    drop(keeper);
-    if let Some(log) = log {
-        log.finish();
+    let log = access_log::start(policy.access_log.as_ref(), &files.folder())?;
+    let (gateway, clock) = start(policy, &files, log.as_ref())?;
+    let keeper = Arc::new(Keeper::new(run, files, gateway, clock));
+    let admin = operators.map(|operators| operators.serve(&keeper)).transpose()?;
+    say(&introduction(&keeper, admin.as_ref()));
+    let ended = runtime.block_on(live(&keeper, signals));
+    if ended == Ended::Done {
+        drop(admin);
+        drop(keeper);
+        // Now nobody hands over records any more.
+        if let Some(log) = log {
+            log.finish();
+        }
     }
-    ended
+    Ok(ended)
 }
 
 impl Run {
     /// What the command line says wins over the policy.
     fn adjust(&self, policy: &mut Policy) {
         policy.server.admin = self.admin.or(policy.server.admin);
+    }
+}
+
+/// The policy and who may ask over the admin API; none when something is wrong with them, which is written then.
+fn understood(
+    run: &Run,
+    files: &Files,
+    errors: &mut dyn Write,
+) -> Result<Option<(Policy, Option<Operators>)>, crate::Problem> {
+    let (mut policy, warnings) = match tidegate_policy::read(files.policy(), files.callers()) {
+        Ok(read) => read,
+        Err(problems) => {
+            files.complain(&problems, errors)?;
+            writeln!(errors, "{}", problem::summary(&problems))?;
+            return Ok(None);
+        }
+    };
+    files.complain(&warnings, errors)?;
+    if let Some(what) = missing(&policy) {
+        writeln!(errors, "error: {} {what}", files.policy().name)?;
+        return Ok(None);
+    }
+    run.adjust(&mut policy);
+    match Operators::of(&policy, &files.folder()) {
+        Ok(operators) => Ok(Some((policy, operators))),
+        Err(why) => {
+            writeln!(errors, "error: {why}")?;
+            Ok(None)
+        }
     }
 }
 
@@ -108,6 +126,27 @@ fn missing(policy: &Policy) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+fn start(
+    policy: Policy,
+    files: &Files,
+    log: Option<&access_log::AccessLog>,
+) -> Result<(Gateway, SystemClock), crate::Problem> {
+    let clock = SystemClock::new();
+    let tls = certificates(&policy, &files.folder())?;
+    // The standard library's hasher is seeded by the system; what it makes of nothing is a random number.
+    let seed = RandomState::new().hash_one(());
+    let sockets = systemd::sockets();
+    tell_useless(&sockets, &policy);
+    let gateway = Gateway::start(Parts {
+        gate: Arc::new(Gate::new(policy, seed, clock.now())?),
+        clock,
+        tls,
+        sockets,
+        log: log.map(access_log::AccessLog::sender),
+    })?;
+    Ok((gateway, clock))
 }
 
 /// Everything in a policy is meant from where the policy lies.
@@ -124,44 +163,78 @@ fn certificates(policy: &Policy, beside: &Path) -> Result<BTreeMap<String, Pem>,
         .collect()
 }
 
+/// Sockets that we were handed and that no listener asks for are closed; whoever bound them should know.
+fn tell_useless(sockets: &[TcpListener], policy: &Policy) {
+    let bound = sockets.iter().filter_map(|socket| socket.local_addr().ok());
+    for address in bound.filter(|address| policy.listeners.iter().all(|listener| listener.bind != *address)) {
+        say(&format!("no listener is on {address}, so the socket that was handed over for it is closed"));
+    }
+}
+
+fn introduction(keeper: &Keeper, admin: Option<&Admin>) -> String {
+    let admin = admin.map_or_else(|| "off".to_owned(), |admin| format!("on {}", admin.address()));
+    let addresses: Vec<String> = keeper.gateway().addresses().iter().map(SocketAddr::to_string).collect();
+    format!("{} in force, admin API {admin}, serving {}", keeper.policy().name, addresses.join(", "))
+}
+
 /// Signals and changed files, until the end.
-async fn watch_over(
-    keeper: &Arc<Keeper>,
-    policy: &Policy,
-    errors: &mut dyn Write,
-) -> Result<Ended, crate::Problem> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
+async fn live(keeper: &Arc<Keeper>, mut signals: Signals) -> Ended {
+    let mut watch = Watch::over(&keeper.files());
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    keeper.is_ready();
     systemd::ready();
     loop {
-        tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+        let is_ordered = tokio::select! {
+            order = signals.next() => match order {
+                Order::End => break,
+                Order::Reload => true,
+            },
             () = keeper.drain_was_asked() => break,
-            _ = hang_up.recv() => keeper.reload(true, errors)?,
+            () = watch.changed() => false,
             _ = look.tick() => {
                 systemd::alive();
-                keeper.reload(false, errors)?;
+                false
             }
-        }
+        };
+        keeper.reload(is_ordered);
+        watch.follow(&keeper.files());
     }
     systemd::stopping();
+    // First of all, so that whoever balances the load looks elsewhere before we stop listening.
     keeper.begin_to_drain();
-    writeln!(errors, "tidegate: draining")?;
-    let gateway = keeper.gateway().clone();
+    say("draining");
     tokio::select! {
-        () = sleep(policy.server.drain_delay) => {}
-        _ = interrupt.recv() => {}
-    }
-    gateway.drain();
-    let waiting = tokio::task::spawn_blocking(move || gateway.wait());
-    tokio::select! {
-        ended = waiting => ended?,
+        () = drained(keeper) => Ended::Done,
         // Whoever asks twice does not want to wait.
-        _ = interrupt.recv() => return Err(Failure::new("interrupted while draining").into()),
+        () = signals.interrupted() => {
+            say("ended before everything in flight had");
+            Ended::Interrupted
+        }
     }
-    Ok(Ended::Done)
+}
+
+/// Waits until everything in flight has ended.
+async fn drained(keeper: &Keeper) {
+    let gateway = keeper.gateway().clone();
+    tokio::time::sleep(gateway.gate().policy().server.drain_delay).await;
+    gateway.drain();
+    let (done, waiting) = tokio::sync::oneshot::channel();
+    // A thread that nobody waits for: the one who interrupts does not want to.
+    std::thread::spawn(move || {
+        gateway.wait();
+        // Nobody listens any more after an interruption.
+        done.send(()).ok();
+    });
+    waiting.await.ok();
+}
+
+/// Says something about ourselves. Whoever does not listen does not keep the gateway from its work.
+fn say(what: &str) {
+    say_findings(&format!("tidegate: {what}\n"));
+}
+
+/// Says something that has its own form.
+fn say_findings(text: &str) {
+    io::stderr().write_all(text.as_bytes()).ok();
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tidegate_policy::{Problem, Source, problem};
+use tidegate_policy::{Format, Problem, Source, problem};
 
 use super::Failure;
 
@@ -14,8 +14,27 @@ const NAMES: [&str; 3] = ["tidegate.toml", "tidegate.yaml", "tidegate.yml"];
 /// A policy and the callers table it names, as they were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
-    policy: (String, Vec<u8>),
-    callers: Option<(String, Vec<u8>)>,
+    policy: Text,
+    callers: Option<Text>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Text {
+    name: String,
+    format: Format,
+    bytes: Vec<u8>,
+}
+
+impl Text {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let bytes = fs::read(path).map_err(|problem| Failure::unreadable(path, &problem))?;
+        let name = path.display().to_string();
+        Ok(Self { format: Format::of(&name), name, bytes })
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { name: &self.name, text: &self.bytes, format: self.format }
+    }
 }
 
 impl Files {
@@ -25,56 +44,43 @@ impl Files {
             Some(path) => path.to_owned(),
             None => usual_place()?,
         };
-        let text = fs::read(&path).map_err(|problem| Failure::unreadable(&path, &problem))?;
-        let policy = (path.display().to_string(), text);
-        let callers = match tidegate_policy::callers_file(source(&policy)) {
-            // As everything in a policy, it is meant from where the policy lies.
-            Some(name) => Some(beside(&path, &name)?),
-            None => None,
-        };
-        Ok(Self { policy, callers })
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::with_callers(Text::read(&path)?, folder)
     }
 
-    /// A policy that no file holds.
-    pub(crate) fn given(name: &str, text: Vec<u8>) -> Self {
-        Self { policy: (name.to_owned(), text), callers: None }
+    /// A policy that no file holds; the table it names is meant from `folder`.
+    pub(crate) fn given(name: &str, format: Format, bytes: Vec<u8>, folder: &Path) -> Result<Self, Failure> {
+        Self::with_callers(Text { name: name.to_owned(), format, bytes }, folder)
+    }
+
+    /// As everything in a policy, the table of callers is meant from where the policy lies.
+    fn with_callers(policy: Text, folder: &Path) -> Result<Self, Failure> {
+        let callers = tidegate_policy::callers_file(policy.source());
+        let callers = callers.map(|name| Text::read(&folder.join(name))).transpose()?;
+        Ok(Self { policy, callers })
     }
 
     /// Writes what is wrong with them, all of it.
     pub(crate) fn complain(&self, problems: &[Problem], errors: &mut dyn Write) -> io::Result<()> {
-        errors.write_all(self.rendered(problems).as_bytes())
-    }
-
-    /// What is wrong with them, all of it.
-    pub(crate) fn rendered(&self, problems: &[Problem]) -> String {
-        problem::render(self.policy(), self.callers(), problems)
+        errors.write_all(problem::render(self.policy(), self.callers(), problems).as_bytes())
     }
 
     /// Where they lie: everything in a policy is meant from there.
     pub(crate) fn folder(&self) -> PathBuf {
-        Path::new(&self.policy.0).parent().map_or_else(PathBuf::new, Path::to_owned)
+        Path::new(&self.policy.name).parent().map_or_else(PathBuf::new, Path::to_owned)
     }
 
     pub(crate) fn policy(&self) -> Source<'_> {
-        source(&self.policy)
+        self.policy.source()
     }
 
     pub(crate) fn callers(&self) -> Option<Source<'_>> {
-        self.callers.as_ref().map(source)
+        self.callers.as_ref().map(Text::source)
     }
 }
 
-fn source((name, text): &(String, Vec<u8>)) -> Source<'_> {
-    Source::named(name, text)
-}
-
-fn beside(policy: &Path, name: &str) -> Result<(String, Vec<u8>), Failure> {
-    let path = policy.parent().unwrap_or(Path::new("")).join(name);
-    let text = fs::read(&path).map_err(|problem| Failure::unreadable(&path, &problem))?;
-    Ok((path.display().to_string(), text))
-}
-
-fn usual_place() -> Result<PathBuf, Failure> {
+/// The first policy in the usual places.
+pub(crate) fn usual_place() -> Result<PathBuf, Failure> {
     let home = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".config")));
     let folders =

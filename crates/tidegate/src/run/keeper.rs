@@ -1,17 +1,26 @@
 //! Keeps the running policy and the files the same.
+//!
+//! A policy comes from the file, whoever noticed that it changed, or from the admin API. One is taken after another,
+//! whole or not at all; a policy that is not taken leaves everything as it is, and is remembered until one is.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tidegate_policy::problem;
-use tidegate_proxy::Gateway;
+use serde_json::json;
+use tidegate_core::WallTime;
+use tidegate_policy::{Format, Problem};
+use tidegate_proxy::{Gateway, TakeFailure};
+use tidegate_tower::{Clock, SystemClock};
 use tokio::sync::Notify;
 
-use super::Run;
+use super::{Run, missing, say, say_findings};
+use crate::admin::{Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken};
 use crate::commands::Failure;
-use crate::commands::files::Files;
+use crate::commands::files::{Files, usual_place};
+
+/// What a policy is called that came over the admin API.
+const SENT: &str = "sent";
 
 /// Where a policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,109 +32,289 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The same, with the place that was found: a file that appears elsewhere later changes nothing.
+    pub(super) fn found(&self) -> Result<Self, Failure> {
+        match self {
+            Self::File(None) => {
+                let path = usual_place().map_err(|failure| {
+                    let also =
+                        "or name a service to protect: `tidegate run --upstream http://127.0.0.1:3000`";
+                    Failure::new(format!("{failure}, {also}"))
+                });
+                Ok(Self::File(Some(path?)))
+            }
+            Self::File(Some(_)) | Self::Flags(_) => Ok(self.clone()),
+        }
+    }
+
     pub(super) fn read(&self) -> Result<Files, Failure> {
         match self {
             Self::File(path) => Files::read(path.as_deref()),
-            Self::Flags(text) => Ok(Files::given("command line", text.clone().into_bytes())),
+            Self::Flags(text) => {
+                Files::given("command line", Format::Toml, text.clone().into_bytes(), Path::new(""))
+            }
         }
     }
 }
 
 /// What is known of the policy in force and of the files.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(super) struct Keeper {
     run: Run,
     gateway: Gateway,
+    clock: SystemClock,
+    started: WallTime,
+    /// Where the policy lies.
+    folder: PathBuf,
+    /// Held by whoever brings a policy, from reading it until it is in force. Looking does not wait for it.
+    turn: Mutex<()>,
     state: Mutex<State>,
     load_failures: AtomicU64,
-    is_draining: AtomicBool,
+    stage: Mutex<Stage>,
     asked_to_drain: Notify,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The files as they were last read, right or wrong.
-    seen: Files,
-    /// The files in force.
+    /// The files as they were last read, right or wrong; none when they could not be read.
+    seen: Option<Files>,
+    /// What is in force.
     taken: Files,
     /// What was wrong with the last files; none if they are in force.
-    failure: Option<String>,
+    failure: Option<LoadFailure>,
 }
 
 impl Keeper {
-    pub(super) fn new(run: Run, files: Files, gateway: Gateway) -> Self {
-        let state = State { seen: files.clone(), taken: files, failure: None };
+    pub(super) fn new(run: Run, files: Files, gateway: Gateway, clock: SystemClock) -> Self {
+        let folder = files.folder();
+        let state = State { seen: Some(files.clone()), taken: files, failure: None };
         Self {
             run,
             gateway,
+            clock,
+            started: clock.now().wall,
+            folder,
+            turn: Mutex::default(),
             state: Mutex::new(state),
             load_failures: AtomicU64::new(0),
-            is_draining: AtomicBool::new(false),
+            stage: Mutex::new(Stage::Starting),
             asked_to_drain: Notify::new(),
         }
     }
 
-    pub(crate) const fn gateway(&self) -> &Gateway {
+    pub(super) const fn gateway(&self) -> &Gateway {
         &self.gateway
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) const fn clock(&self) -> &SystemClock {
+        &self.clock
     }
 
-    /// Reads the files again and takes them if they differ from what was read last, or in any case if it
-    /// `is_ordered`. What is wrong is written to `errors`; the policy in force stays then.
-    pub(super) fn reload(&self, is_ordered: bool, errors: &mut dyn Write) -> io::Result<()> {
-        let mut state = self.state();
+    pub(super) const fn started(&self) -> WallTime {
+        self.started
+    }
+
+    /// The files that were read last, or else those in force.
+    pub(super) fn files(&self) -> Files {
+        let state = self.state();
+        state.seen.as_ref().unwrap_or(&state.taken).clone()
+    }
+
+    /// Reads the files again and takes them if they differ from what was read last; if it `is_ordered`, if they
+    /// differ from what is in force. What is wrong with them is said, and the policy in force stays.
+    pub(super) fn reload(&self, is_ordered: bool) {
+        let _turn = self.turn();
         let files = match self.run.origin.read() {
-            Ok(files) if files == state.seen && !is_ordered => return Ok(()),
             Ok(files) => files,
-            Err(failure) => {
-                // An editor may be between removing and writing; it is told once.
-                let failure = failure.to_string();
-                if is_ordered || state.failure.as_deref() != Some(failure.as_str()) {
-                    self.refused(&mut state, failure, errors)?;
-                }
-                return Ok(());
-            }
+            Err(failure) => return self.unreadable(&failure.to_string(), is_ordered),
         };
-        state.seen = files.clone();
-        match self.take(&files) {
-            Ok(version) => {
-                writeln!(errors, "tidegate: {} in force as version {version}", files.policy().name)?;
-                state.taken = files;
-                state.failure = None;
-                Ok(())
+        {
+            let mut state = self.state();
+            let is_seen = state.seen.as_ref() == Some(&files);
+            state.seen = Some(files.clone());
+            if state.taken == files {
+                if state.failure.take().is_some() || is_ordered {
+                    say(&format!(
+                        "{} is the policy in force; version {} stays",
+                        name(&files),
+                        self.version()
+                    ));
+                }
+                return;
             }
-            Err(why) => self.refused(&mut state, why, errors),
+            if is_seen && !is_ordered {
+                return;
+            }
+        }
+        match self.put_in_force(&files) {
+            Ok(taken) => {
+                say_findings(&taken.warnings.text);
+                say(&format!("{} in force as version {}", name(&files), taken.version));
+                self.took(files);
+            }
+            Err(why) => self.not_loaded(why),
         }
     }
 
-    fn refused(&self, state: &mut State, why: String, errors: &mut dyn Write) -> io::Result<()> {
+    /// An editor may be between removing and writing, and a disk may be away for long: it is told once.
+    fn unreadable(&self, why: &str, is_ordered: bool) {
+        let is_known = {
+            let mut state = self.state();
+            state.seen = None;
+            state.failure.as_ref().is_some_and(|failure| failure.summary == why)
+        };
+        if is_ordered || !is_known {
+            self.not_loaded(NotTaken::Failed(why.to_owned()));
+        }
+    }
+
+    fn not_loaded(&self, why: NotTaken) {
         self.load_failures.fetch_add(1, Ordering::Relaxed);
-        let version = self.gateway.version();
-        writeln!(
-            errors,
-            "{}\nPolicy not loaded; the running one (version {version}) stays.",
-            why.trim_end()
-        )?;
-        state.failure = Some(why);
-        Ok(())
+        let (summary, findings) = match why {
+            NotTaken::Wrong(findings) => {
+                say_findings(&format!("{}{}\n", findings.text, findings.summary));
+                (findings.summary.clone(), Some(findings))
+            }
+            NotTaken::NeedsRestart(what) | NotTaken::Failed(what) => {
+                say_findings(&format!("error: {what}\n"));
+                (what, None)
+            }
+            // Files replace whatever is there.
+            NotTaken::Replaced { .. } => return,
+        };
+        say_findings(&format!("Policy not loaded; the running one (version {}) stays.\n", self.version()));
+        let mut state = self.state();
+        let since = state.failure.as_ref().map_or_else(|| self.clock.now().wall, |failure| failure.since);
+        state.failure = Some(LoadFailure { since, summary, findings });
     }
 
-    fn take(&self, files: &Files) -> Result<u64, String> {
-        let (mut policy, _warnings) = tidegate_policy::read(files.policy(), files.callers())
-            .map_err(|problems| files.rendered(&problems) + &problem::summary(&problems))?;
+    /// Takes a policy that was sent.
+    pub(super) fn take(&self, offer: Offer<'_>) -> Result<Taken, NotTaken> {
+        let _turn = self.turn();
+        let version = self.version();
+        if offer.replaces.is_some_and(|replaces| replaces != version) {
+            return Err(NotTaken::Replaced { version });
+        }
+        let taken = self.sent(offer.text, offer.format).and_then(|files| {
+            let taken = self.put_in_force(&files)?;
+            say(&format!("a policy sent to the admin API in force as version {}", taken.version));
+            self.took(files);
+            Ok(taken)
+        });
+        if taken.is_err() {
+            self.load_failures.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// What is wrong with a policy that was sent.
+    pub(super) fn check(&self, text: &[u8], format: Format) -> Checked {
+        let files = match Files::given(SENT, format, text.to_vec(), &self.folder) {
+            Ok(files) => files,
+            Err(failure) => {
+                let (text, summary) = (format!("error: {failure}\n"), format!("{failure}."));
+                return Checked { is_fine: false, findings: Findings { list: json!([]), text, summary } };
+            }
+        };
+        match tidegate_policy::read(files.policy(), files.callers()) {
+            Ok((_, warnings)) => Checked { is_fine: true, findings: findings(&files, &warnings) },
+            Err(problems) => Checked { is_fine: false, findings: findings(&files, &problems) },
+        }
+    }
+
+    fn sent(&self, text: &[u8], format: Format) -> Result<Files, NotTaken> {
+        Files::given(SENT, format, text.to_vec(), &self.folder)
+            .map_err(|failure| NotTaken::Failed(failure.to_string()))
+    }
+
+    fn put_in_force(&self, files: &Files) -> Result<Taken, NotTaken> {
+        let (mut policy, warnings) = tidegate_policy::read(files.policy(), files.callers())
+            .map_err(|problems| NotTaken::Wrong(findings(files, &problems)))?;
+        if let Some(what) = missing(&policy) {
+            return Err(NotTaken::Failed(format!("{} {what}", name(files))));
+        }
         self.run.adjust(&mut policy);
-        self.gateway.take(policy).map_err(|failure| format!("error: {failure}"))
+        let version = self.gateway.take(policy).map_err(|failure| {
+            let what = format!("{}: {failure}", name(files));
+            match failure {
+                TakeFailure::NeedsRestart(_) => NotTaken::NeedsRestart(what),
+                _ => NotTaken::Failed(what),
+            }
+        })?;
+        Ok(Taken { version, warnings: findings(files, &warnings) })
     }
 
+    fn took(&self, files: Files) {
+        let mut state = self.state();
+        state.taken = files;
+        state.failure = None;
+    }
+
+    /// The text in force with its number.
+    pub(super) fn policy(&self) -> PolicyText {
+        let state = self.state();
+        let source = state.taken.policy();
+        PolicyText {
+            version: self.version(),
+            name: source.name.to_owned(),
+            format: source.format,
+            text: source.text.to_vec(),
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.gateway.version()
+    }
+
+    pub(super) fn load_failure(&self) -> Option<LoadFailure> {
+        self.state().failure.clone()
+    }
+
+    pub(super) fn load_failures(&self) -> u64 {
+        self.load_failures.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It serves from now on, unless it was told to end already.
+    pub(super) fn is_ready(&self) {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stage == Stage::Starting {
+            *stage = Stage::Ready;
+        }
+    }
+
+    /// It wants no more traffic from now on.
     pub(super) fn begin_to_drain(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Draining;
+    }
+
+    /// Somebody asks it over the admin API to drain.
+    pub(super) fn ask_to_drain(&self) {
+        self.begin_to_drain();
+        self.asked_to_drain.notify_one();
     }
 
     /// Waits until somebody asks over the admin API.
     pub(super) async fn drain_was_asked(&self) {
         self.asked_to_drain.notified().await;
     }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn name(files: &Files) -> &str {
+    files.policy().name
+}
+
+fn findings(files: &Files, problems: &[Problem]) -> Findings {
+    Findings::of(files.policy(), files.callers(), problems)
 }

@@ -1,0 +1,148 @@
+//! What the running gateway tells the admin API.
+
+use std::time::Duration;
+
+use tidegate_core::{Criticality, WallTime};
+use tidegate_policy::{Format, Gate, Now};
+use tidegate_proxy::AttemptOutcome;
+use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, RouteCounts};
+use tidegate_tower::Clock;
+
+use super::keeper::Keeper;
+use crate::admin::{
+    Attempts, Checked, Connections, Durations, EndpointStatus, Figures, Histogram, InFlight, LoadFailure,
+    NotTaken, Offer, Overhead, PolicyText, Requests, Stage, Station, Taken, UpstreamStatus,
+};
+
+impl Station for Keeper {
+    fn gate(&self) -> &Gate {
+        self.gateway().gate()
+    }
+
+    fn now(&self) -> Now {
+        self.clock().now()
+    }
+
+    fn started(&self) -> WallTime {
+        self.started()
+    }
+
+    fn stage(&self) -> Stage {
+        self.stage()
+    }
+
+    fn drain(&self) {
+        self.ask_to_drain();
+    }
+
+    fn figures(&self) -> Figures {
+        let counted = self.gateway().figures();
+        let names: Vec<&str> = counted.listeners.iter().map(|listener| listener.listener.as_str()).collect();
+        let connections = counted.listeners.iter().map(|listener| Connections {
+            listener: listener.listener.clone(),
+            open: listener.open as u64,
+            accepted: listener.accepted,
+            turned_away: listener.turned_away,
+        });
+        Figures {
+            requests: counted.routes.iter().flat_map(|route| requests(route, &names)).collect(),
+            durations: counted.routes.iter().flat_map(durations).collect(),
+            overheads: vec![Overhead {
+                phase: "decide",
+                histogram: histogram(DECIDE_BOUNDS_NANOS.map(Duration::from_nanos), &counted.decide),
+            }],
+            in_flight: counted.routes.iter().map(in_flight).collect(),
+            connections: connections.collect(),
+            attempts: self.gateway().upstreams().iter().flat_map(attempts).collect(),
+        }
+    }
+
+    fn upstreams(&self) -> Vec<UpstreamStatus> {
+        let endpoint = |endpoint: tidegate_proxy::EndpointStatus| EndpointStatus {
+            url: endpoint.url,
+            connections: endpoint.connections as u64,
+            in_flight: endpoint.in_flight as u64,
+            failures: endpoint.failures,
+        };
+        let upstreams = self.gateway().upstreams().into_iter().map(|upstream| UpstreamStatus {
+            name: upstream.upstream,
+            endpoints: upstream.endpoints.into_iter().map(endpoint).collect(),
+        });
+        upstreams.collect()
+    }
+
+    fn policy(&self) -> PolicyText {
+        self.policy()
+    }
+
+    fn check(&self, text: &[u8], format: Format) -> Checked {
+        self.check(text, format)
+    }
+
+    fn take(&self, offer: Offer<'_>) -> Result<Taken, NotTaken> {
+        self.take(offer)
+    }
+
+    fn load_failure(&self) -> Option<LoadFailure> {
+        self.load_failure()
+    }
+
+    fn load_failures(&self) -> u64 {
+        self.load_failures()
+    }
+}
+
+fn requests(route: &RouteCounts, listeners: &[&str]) -> Vec<Requests> {
+    let by_listener = listeners.iter().zip(&route.decided);
+    let all = by_listener.flat_map(|(listener, levels)| {
+        Criticality::ALL.iter().zip(levels).map(|(criticality, [refused, admitted])| Requests {
+            listener: (*listener).to_owned(),
+            route: route.route.clone(),
+            criticality: *criticality,
+            admitted: *admitted,
+            refused: *refused,
+        })
+    });
+    all.collect()
+}
+
+/// By class of status, those that occurred.
+fn durations(route: &RouteCounts) -> Vec<Durations> {
+    let classes = (1..).zip(&route.durations).map(|(status_class, took)| Durations {
+        route: route.route.clone(),
+        status_class,
+        histogram: histogram(BOUNDS_MICROS.map(Duration::from_micros), took),
+    });
+    classes.filter(|class| class.histogram.count() > 0).collect()
+}
+
+fn in_flight(route: &RouteCounts) -> InFlight {
+    // Workers are read one after another, so the sum may be off by what happened meanwhile.
+    InFlight { route: route.route.clone(), now: u64::try_from(route.in_flight).unwrap_or_default() }
+}
+
+fn attempts(upstream: &tidegate_proxy::UpstreamStatus) -> Vec<Attempts> {
+    let all = AttemptOutcome::ALL.iter().zip(upstream.attempts).map(|(outcome, count)| Attempts {
+        upstream: upstream.upstream.clone(),
+        outcome: outcome.as_str(),
+        is_failure: is_failure(*outcome),
+        count,
+    });
+    all.collect()
+}
+
+const fn is_failure(outcome: AttemptOutcome) -> bool {
+    match outcome {
+        AttemptOutcome::Error
+        | AttemptOutcome::ConnectFailure
+        | AttemptOutcome::Reset
+        | AttemptOutcome::Timeout => true,
+        // That no connection was free is our own bound.
+        AttemptOutcome::Ok | AttemptOutcome::Busy => false,
+    }
+}
+
+fn histogram(bounds: [Duration; BOUNDS_MICROS.len()], counted: &figures::Durations) -> Histogram {
+    let beyond = counted.counts.last().copied().unwrap_or_default();
+    Histogram { steps: bounds.into_iter().zip(counted.counts).collect(), beyond, total: counted.total }
+}
