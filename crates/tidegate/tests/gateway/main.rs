@@ -5,5 +5,9 @@
 #![allow(dead_code, reason = "the files of this folder use different parts of the support")]
 #![expect(clippy::panic, reason = "a test that cannot be set up must fail")]
 
+mod client_address;
+mod hops;
+mod limits;
 mod quick_start;
+mod smuggling;
 mod support;

@@ -1,7 +1,9 @@
 //! A caller who writes its requests by hand.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::ops::{Deref, DerefMut};
+
+use socket2::{Domain, Socket, Type};
 
 use super::message::Message;
 use super::wire::Wire;
@@ -13,6 +15,14 @@ pub struct Client(Wire);
 impl Client {
     pub fn connect(to: SocketAddr) -> Self {
         Self(Wire::new(TcpStream::connect(to).unwrap()))
+    }
+
+    /// From another address of this machine.
+    pub fn connect_from(from: Ipv4Addr, to: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+        socket.connect(&to.into()).unwrap();
+        Self(Wire::new(socket.into()))
     }
 
     pub const fn over(wire: Wire) -> Self {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,6 +85,11 @@ impl Gateway {
     /// A new connection.
     pub fn connect(&self) -> Client {
         Client::connect(self.address())
+    }
+
+    /// A new connection from another address of this machine.
+    pub fn connect_from(&self, from: Ipv4Addr) -> Client {
+        Client::connect_from(from, self.address())
     }
 
     /// A request without a body over a connection of its own.
