@@ -12,6 +12,7 @@ mod readiness;
 mod refusing;
 mod settling;
 mod sharing;
+mod spelling;
 mod support;
 mod swapping;
 mod telling;
