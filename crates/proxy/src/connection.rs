@@ -25,6 +25,7 @@ use tokio::time::{sleep, timeout};
 
 use self::framing::Framing;
 use self::watch::{Order, Watch, Watched};
+use crate::head::Hop;
 use crate::ingress;
 use crate::listen::{Admittance, ListenerState, proxy_protocol};
 use crate::worker::Worker;
@@ -44,11 +45,9 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 pub(crate) struct Caller {
     pub(crate) worker: Arc<Worker>,
     pub(crate) listener: Arc<ListenerState>,
-    /// Whoever is at the other end, or for whom it says it speaks with the PROXY protocol.
-    pub(crate) peer: SocketAddr,
-    /// Whether the other end is one of the trusted proxies.
-    pub(crate) is_trusted: bool,
-    pub(crate) is_tls: bool,
+    /// Whoever is at the other end, or for whom it says it speaks with the PROXY protocol; trusted if the other
+    /// end is one of the trusted proxies.
+    pub(crate) hop: Hop,
     pub(crate) watch: Arc<Watch>,
     /// Held as long as the connection.
     _admittance: Admittance,
@@ -111,7 +110,13 @@ async fn prepare(
         (Prepared::Plain(stream, spoken), false)
     };
     let listener = Arc::clone(listener);
-    let caller = Caller { worker, listener, peer, is_trusted, is_tls, watch, _admittance: admittance };
+    let caller = Caller {
+        worker,
+        listener,
+        hop: Hop::new(peer.ip(), is_trusted, is_tls),
+        watch,
+        _admittance: admittance,
+    };
     caller.worker.watch(&caller.watch, &caller.listener);
     Ok((prepared, Arc::new(caller)))
 }
@@ -141,9 +146,13 @@ where
     let watch = Arc::clone(&caller.watch);
     let spec = caller.listener.spec();
     let mut server = http1::Builder::new();
-    server.max_buf_size(spec.max_header_bytes.max(8192)).max_headers(spec.max_headers).half_close(false);
+    server
+        .max_buf_size(spec.max_header_bytes.max(8192))
+        .max_headers(spec.max_headers)
+        .half_close(false)
+        .writev(false);
     let io = TokioIo::new(Watched::http1(stream, Arc::clone(&watch), Framing::default()));
-    let service = service_fn(move |request| ingress::serve(Arc::clone(&caller), request));
+    let service = service_fn(move |request| ingress::serve(&caller, request));
     let connection = server.serve_connection(io, service).with_upgrades();
     Served { connection, watch: Over(watch), is_draining: false }.await;
 }
@@ -164,7 +173,7 @@ where
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_EVERY);
     let io = TokioIo::new(Watched::h2(stream, Arc::clone(&watch)));
-    let service = service_fn(move |request| ingress::serve(Arc::clone(&caller), request));
+    let service = service_fn(move |request| ingress::serve(&caller, request));
     let connection = server.serve_connection(io, service);
     Served { connection, watch: Over(watch), is_draining: false }.await;
 }

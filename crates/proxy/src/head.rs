@@ -6,9 +6,9 @@
 use std::net::IpAddr;
 
 use http::header::{self, Entry};
-use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
-use tidegate_policy::policy::ClientAddress;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use tidegate_policy::policy::{ClientAddress, Endpoint};
 
 use crate::client::{X_FORWARDED_FOR, node};
 
@@ -19,6 +19,9 @@ const MAX_FORWARDS: HeaderName = HeaderName::from_static("max-forwards");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 const VIA_1_1: HeaderValue = HeaderValue::from_static("1.1 tidegate");
 const VIA_2: HeaderValue = HeaderValue::from_static("2.0 tidegate");
+
+/// How many fields are added to a request at most.
+const ADDED: usize = 3;
 
 /// Finds what could be read in two ways; says it in a sentence for the caller.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<(), &'static str> {
@@ -66,11 +69,11 @@ pub(crate) enum Forwards {
 }
 
 /// Counts `Max-Forwards` down, for the two methods that have it.
-pub(crate) fn count_forwards(method: &Method, headers: &mut HeaderMap) -> Forwards {
-    if !matches!(*method, Method::TRACE | Method::OPTIONS) {
+pub(crate) fn count_forwards<B>(request: &mut Request<B>) -> Forwards {
+    if !matches!(*request.method(), Method::TRACE | Method::OPTIONS) {
         return Forwards::On;
     }
-    let Entry::Occupied(mut entry) = headers.entry(MAX_FORWARDS) else { return Forwards::On };
+    let Entry::Occupied(mut entry) = request.headers_mut().entry(MAX_FORWARDS) else { return Forwards::On };
     let left = entry.get().to_str().ok().and_then(|text| text.trim().parse::<u32>().ok());
     match left {
         Some(0) => Forwards::EndsHere,
@@ -83,24 +86,38 @@ pub(crate) fn count_forwards(method: &Method, headers: &mut HeaderMap) -> Forwar
 }
 
 /// Takes away what was meant for us alone. The fields of an upgrade stay where the route allows it.
+///
+/// One look over the names says what there is to do; for most messages that is one removal or none.
 pub(crate) fn strip(headers: &mut HeaderMap, is_upgrade: bool) {
-    if headers.contains_key(header::CONNECTION) {
+    let mut found = [const { None::<HeaderName> }; 5];
+    for name in headers.keys() {
+        let place = match *name {
+            header::CONNECTION => 0,
+            header::TRANSFER_ENCODING => 1,
+            header::UPGRADE => 2,
+            _ if *name == KEEP_ALIVE => 3,
+            _ if *name == PROXY_CONNECTION => 4,
+            _ => continue,
+        };
+        found[place] = Some(name.clone());
+    }
+    if found[0].is_some() {
         // Nearly always empty, and then it takes no memory.
         let lines = headers.get_all(header::CONNECTION).iter().filter_map(|line| line.to_str().ok());
         let named: Vec<HeaderName> =
             lines.flat_map(|line| line.split(',')).filter_map(|name| ends_here(name.trim())).collect();
-        headers.remove(header::CONNECTION);
         for name in named {
             headers.remove(name);
         }
     }
-    headers.remove(KEEP_ALIVE);
-    headers.remove(PROXY_CONNECTION);
-    headers.remove(header::TRANSFER_ENCODING);
+    if is_upgrade {
+        found[2] = None;
+    }
+    for name in found.into_iter().flatten() {
+        headers.remove(name);
+    }
     if is_upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    } else {
-        headers.remove(header::UPGRADE);
     }
 }
 
@@ -127,32 +144,45 @@ fn keep_trailers(headers: &mut HeaderMap) {
     }
 }
 
-/// From whom a request came to us.
+/// From whom the requests of a connection come to us.
+#[derive(Debug)]
 pub(crate) struct Hop {
-    pub(crate) peer: IpAddr,
+    /// Its address as `X-Forwarded-For` has it.
+    pub(crate) peer: HeaderValue,
+    pub(crate) address: IpAddr,
     pub(crate) is_trusted: bool,
     pub(crate) is_tls: bool,
-    pub(crate) says: ClientAddress,
+}
+
+impl Hop {
+    pub(crate) fn new(address: IpAddr, is_trusted: bool, is_tls: bool) -> Self {
+        let address = address.to_canonical();
+        // An address is made of digits, dots and colons.
+        let peer = HeaderValue::try_from(address.to_string());
+        let peer = peer.unwrap_or(HeaderValue::from_static("unknown"));
+        Self { peer, address, is_trusted, is_tls }
+    }
 }
 
 /// Makes a request ready to be sent on.
-pub(crate) fn send_on<B>(request: &mut Request<B>, hop: &Hop, is_upgrade: bool) {
+pub(crate) fn send_on<B>(request: &mut Request<B>, hop: &Hop, says: ClientAddress, is_upgrade: bool) {
     let via = if request.version() == Version::HTTP_2 { VIA_2 } else { VIA_1_1 };
     take_authority(request);
     let headers = request.headers_mut();
     strip(headers, is_upgrade);
     keep_trailers(headers);
+    headers.reserve(ADDED);
     headers.append(header::VIA, via);
     let proto = if hop.is_tls { "https" } else { "http" };
-    match hop.says {
+    match says {
         ClientAddress::Forwarded => {
-            let element = format!("for={};proto={proto}", node(hop.peer));
+            let element = format!("for={};proto={proto}", node(hop.address));
             if let Ok(element) = HeaderValue::try_from(element) {
                 headers.append(header::FORWARDED, element);
             }
         }
         ClientAddress::XForwardedFor | ClientAddress::ProxyProtocol => {
-            append_peer(headers, hop.peer);
+            append_peer(headers, &hop.peer);
             if !hop.is_trusted || !headers.contains_key(X_FORWARDED_PROTO) {
                 headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
             }
@@ -162,19 +192,19 @@ pub(crate) fn send_on<B>(request: &mut Request<B>, hop: &Hop, is_upgrade: bool) 
 }
 
 /// Adds the peer to `X-Forwarded-For`, as one line.
-fn append_peer(headers: &mut HeaderMap, peer: IpAddr) {
-    let mut lines = headers.get_all(X_FORWARDED_FOR).iter().peekable();
-    let value = if lines.peek().is_none() {
-        peer.to_string()
+fn append_peer(headers: &mut HeaderMap, peer: &HeaderValue) {
+    let mut all = Vec::new();
+    for line in headers.get_all(X_FORWARDED_FOR) {
+        all.extend_from_slice(line.as_bytes());
+        all.extend_from_slice(b", ");
+    }
+    let value = if all.is_empty() {
+        Some(peer.clone())
     } else {
-        let mut all = String::new();
-        for line in lines.filter_map(|line| line.to_str().ok()) {
-            all.push_str(line);
-            all.push_str(", ");
-        }
-        all + &peer.to_string()
+        all.extend_from_slice(peer.as_bytes());
+        HeaderValue::try_from(all).ok()
     };
-    if let Ok(value) = HeaderValue::try_from(value) {
+    if let Some(value) = value {
         headers.insert(X_FORWARDED_FOR, value);
     }
 }
@@ -190,10 +220,23 @@ fn take_authority<B>(request: &mut Request<B>) {
     *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
 }
 
-/// Makes an answer ready to be sent on.
-pub(crate) fn send_back(headers: &mut HeaderMap, version: Version, is_upgrade: bool) {
-    strip(headers, is_upgrade);
-    headers.append(header::VIA, if version == Version::HTTP_2 { VIA_2 } else { VIA_1_1 });
+/// HTTP/2 has the host in the request's target instead of a field.
+pub(crate) fn name_authority<B>(request: &mut Request<B>, endpoint: &Endpoint) {
+    let host = request.headers_mut().remove(header::HOST);
+    let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let authority = authority.or_else(|| Authority::try_from(endpoint.authority.as_str()).ok());
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    parts.scheme = Some(if endpoint.is_tls { Scheme::HTTPS } else { Scheme::HTTP });
+    parts.authority = parts.authority.or(authority);
+    // All three parts are there, so they are a target.
+    *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+    *request.version_mut() = Version::HTTP_2;
+}
+
+/// Makes an answer ready to be sent on. A gateway need not name itself there (RFC 9110 §7.6.3).
+pub(crate) fn send_back<B>(response: &mut Response<B>, is_upgrade: bool) {
+    strip(response.headers_mut(), is_upgrade);
+    *response.version_mut() = Version::HTTP_11;
 }
 
 #[cfg(test)]
@@ -201,13 +244,12 @@ mod tests {
     use super::*;
 
     fn hop() -> Hop {
-        let peer = [203, 0, 113, 7].into();
-        Hop { peer, is_trusted: false, is_tls: false, says: ClientAddress::XForwardedFor }
+        Hop::new([203, 0, 113, 7].into(), false, false)
     }
 
     fn sent_on(request: http::request::Builder) -> Request<()> {
         let mut request = request.body(()).unwrap();
-        send_on(&mut request, &hop(), false);
+        send_on(&mut request, &hop(), ClientAddress::XForwardedFor, false);
         request
     }
 
@@ -266,10 +308,11 @@ mod tests {
 
     #[test]
     fn forwards_are_counted_down() {
-        let mut headers = HeaderMap::from_iter([(MAX_FORWARDS, HeaderValue::from(1))]);
-        assert!(matches!(count_forwards(&Method::OPTIONS, &mut headers), Forwards::On));
-        assert_eq!(headers[MAX_FORWARDS], "0");
-        assert!(matches!(count_forwards(&Method::GET, &mut headers), Forwards::On));
-        assert!(matches!(count_forwards(&Method::OPTIONS, &mut headers), Forwards::EndsHere));
+        let mut request = Request::options("*").header(MAX_FORWARDS, "1").body(()).unwrap();
+        assert!(matches!(count_forwards(&mut request), Forwards::On));
+        assert_eq!(request.headers()[MAX_FORWARDS], "0");
+        assert!(matches!(count_forwards(&mut request), Forwards::EndsHere));
+        *request.method_mut() = Method::GET;
+        assert!(matches!(count_forwards(&mut request), Forwards::On));
     }
 }

@@ -4,81 +4,104 @@
 //! 1 head.rs        may it be read in two ways?                                  400, nothing is sent on
 //! 2 client.rs      for whom is it sent?                                         -> Peer
 //! 3 the gate       all rules, one clock reading                                 refused: 429 or 503
-//! 4                a rule that shapes lets it wait
+//! 4 forward.rs     a rule that shapes lets it wait
 //! 5 head.rs        what was meant for us ends here; who was on the way is added
 //! 6 upstream.rs    an endpoint, a connection, the answer's head                 502, 503, 504
-//! 7                the answer goes back, the permit on its body
+//! 7 answer.rs      the answer goes back, the permit on its body
 //! ```
 
 mod answer;
+mod forward;
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::future::Future;
 use std::sync::Arc;
 
+use arc_swap::Guard;
 use bytes::Bytes;
-use http::{HeaderName, Method, Request, Response, StatusCode, Version};
+use http::{HeaderName, HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
-use tidegate_policy::policy::Route;
-use tidegate_policy::{Admitted, Decision, Now, Record, Refused};
+use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused};
 use tidegate_tower::respond::{Speech, Trouble};
 use tidegate_tower::{Admission, Clock, Peer};
 
 pub(crate) use self::answer::AnswerBody;
 use self::answer::{Logged, Noted, Ticket};
+use self::forward::Forward;
 use crate::chance;
 use crate::client;
 use crate::connection::Caller;
-use crate::head::{self, Forwards, Hop};
+use crate::figures::RouteFigures;
+use crate::head::{self, Hop};
 use crate::settings::Settings;
-use crate::upgrade;
-use crate::upstream::{CallFailure, Patient, RequestBody, Upstream, UpstreamBody};
 
-/// Serves one request.
-pub(crate) async fn serve(
-    caller: Arc<Caller>,
+/// An answer of ours. Boxed, so that everything on its way stays small.
+type Answer = Box<Response<AnswerBody>>;
+
+/// Serves one request. Everything up to the decision happens at once, so that a refusal is no more than an answer;
+/// only what is sent on has to wait for others.
+pub(crate) fn serve(
+    caller: &Arc<Caller>,
     request: Request<Incoming>,
-) -> Result<Response<AnswerBody>, Infallible> {
-    let walk = Walk::new(caller, &request);
-    Ok(walk.go(request).await)
+) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
+    let step = Walk::new(caller, &request).go(request);
+    async move {
+        Ok(match step {
+            Ok(forward) => forward.go().await,
+            Err(answer) => *answer,
+        })
+    }
 }
 
-struct Walk {
-    caller: Arc<Caller>,
-    settings: Arc<Settings>,
+/// A request that is being decided about.
+struct Walk<'a> {
+    caller: &'a Arc<Caller>,
+    settings: Guard<Arc<Settings>>,
     speech: Speech,
     now: Now,
 }
 
-impl Walk {
-    fn new(caller: Arc<Caller>, request: &Request<Incoming>) -> Self {
-        let settings = caller.worker.shared.settings.load_full();
+impl<'a> Walk<'a> {
+    fn new(caller: &'a Arc<Caller>, request: &Request<Incoming>) -> Self {
+        let settings = caller.worker.settings();
         let speech = Speech::of(request.headers());
         let now = caller.worker.shared.clock.now();
         Self { caller, settings, speech, now }
     }
 
-    async fn go(self, mut request: Request<Incoming>) -> Response<AnswerBody> {
+    /// What is sent on, or the answer.
+    fn go(self, mut request: Request<Incoming>) -> Result<Box<Forward>, Answer> {
         let flaw = self.caller.watch.begin();
-        let checked = flaw.map_or_else(|| head::check(&request), Err);
-        if let Err(what) = checked {
-            return self.unsound(what);
+        if let Err(what) = flaw.map_or_else(|| head::check(&request), Err) {
+            return Err(self.unsound(what));
         }
         self.drop_aliases(&mut request);
-        let decision = match self.decide(&request) {
-            Ok(decision) => decision,
-            Err(response) => return response,
+        let asked = self
+            .settings
+            .identify
+            .identify_from(Some(self.peer(&request)), &request, |attributes| self.ask(attributes, &request));
+        let (admission, ticket) = match asked {
+            Ok(asked) => asked?,
+            Err(unclear) => {
+                let response = self.settings.respond.unclear(unclear, self.speech);
+                return Err(self.answer(response, None));
+            }
         };
-        let (admission, ticket) = decision;
-        self.forward(admission, ticket, request).await
+        let settings = Guard::into_inner(self.settings);
+        Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, request }))
     }
 
     /// A request that must not be sent on, and after which nothing on its connection can be trusted.
-    fn unsound(&self, what: &'static str) -> Response<AnswerBody> {
+    fn unsound(&self, what: &'static str) -> Answer {
         let mut response = self.settings.respond.trouble(Trouble::Unclear(what), self.speech);
-        response.headers_mut().insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
-        let ticket = Ticket::new(Arc::clone(&self.caller), None);
-        response.map(|text| AnswerBody::text(text, ticket))
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        self.answer(response, None)
+    }
+
+    fn answer(&self, response: Response<Bytes>, noted: Option<Noted>) -> Answer {
+        let mut ticket = Ticket::new(Arc::clone(self.caller), noted);
+        ticket.status(response.status());
+        Box::new(response.map(|text| AnswerBody::text(text, ticket)))
     }
 
     /// Takes away fields that a service could mistake for the key of a rule.
@@ -94,169 +117,78 @@ impl Walk {
     }
 
     /// Asks the gate.
-    fn decide(&self, request: &Request<Incoming>) -> Result<(Admission, Ticket), Response<AnswerBody>> {
+    fn ask(
+        &self,
+        attributes: &Attributes<'_>,
+        request: &Request<Incoming>,
+    ) -> Result<(Admission, Ticket), Answer> {
         let shared = &self.caller.worker.shared;
-        let peer = self.peer(request);
-        let mut record = None;
-        let decision = self.settings.identify.identify_from(Some(peer), request, |attributes| {
-            let decision = shared.gate.decide(self.now, attributes);
-            record =
-                self.record(&decision, |admitted| admitted.record(attributes), |no| no.record(attributes));
-            decision
-        });
-        match decision {
-            Ok(Decision::Admit(admitted)) => {
+        match shared.gate.decide(self.now, attributes) {
+            Decision::Admit(admitted) => {
                 let figures = match admitted.route() {
                     Some(route) => self.settings.route(&route.name),
                     None => &self.settings.no_route,
                 };
-                let (worker, listener) = (self.caller.worker.number, self.caller.listener.number);
-                figures.decided(worker, listener, admitted.criticality(), true);
-                let ticket = Ticket::new(
-                    Arc::clone(&self.caller),
-                    Some(Noted::new(figures.begin(worker), self.now, record)),
-                );
+                figures.decided(self.worker(), self.caller.listener.number, admitted.criticality(), true);
+                let noted = self.noted(figures, self.record_admitted(&admitted, attributes));
                 let (clock, respond) = (Arc::clone(&shared.shown_clock), Arc::clone(&self.settings.respond));
-                Ok((Admission::new(admitted, request.method(), clock, respond), ticket))
+                let admission = Admission::new(admitted, request.method(), clock, respond);
+                Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted))))
             }
-            Ok(Decision::Refuse(refused)) => Err(self.refuse(&refused, record)),
-            Err(unclear) => {
-                let response = self.settings.respond.unclear(unclear, self.speech);
-                let ticket = Ticket::new(Arc::clone(&self.caller), None);
-                Err(response.map(|text| AnswerBody::text(text, ticket)))
+            Decision::Refuse(refused) => {
+                let figures = self.settings.route(&refused.route().name);
+                figures.decided(self.worker(), self.caller.listener.number, refused.criticality, false);
+                let noted = self.noted(figures, self.record_refused(&refused, attributes));
+                let response = self.settings.respond.refused(self.now, &refused, self.speech);
+                Err(self.answer(response, Some(noted)))
             }
         }
     }
 
-    fn refuse(&self, refused: &Refused, record: Option<(Box<Record>, Logged)>) -> Response<AnswerBody> {
-        let (worker, listener) = (self.caller.worker.number, self.caller.listener.number);
-        let figures = self.settings.route(&refused.route().name);
-        figures.decided(worker, listener, refused.criticality, false);
-        let mut ticket =
-            Ticket::new(Arc::clone(&self.caller), Some(Noted::new(figures.begin(worker), self.now, record)));
-        let response = self.settings.respond.refused(self.now, refused, self.speech);
-        ticket.status(response.status());
-        response.map(|text| AnswerBody::text(text, ticket))
+    fn worker(&self) -> usize {
+        self.caller.worker.number
     }
 
-    /// The line of a decision in the access log, where it may have one.
-    fn record(
+    fn noted(&self, figures: &Arc<RouteFigures>, record: Option<(Box<Record>, Logged)>) -> Noted {
+        Noted::new(figures.begin(self.worker()), self.now, record)
+    }
+
+    /// The line of a refusal in the access log, where it is to have one.
+    fn record_refused(
         &self,
-        decision: &Decision,
-        admitted: impl FnOnce(&Admitted) -> Record,
-        refused: impl FnOnce(&Refused) -> Record,
+        refused: &Refused,
+        attributes: &Attributes<'_>,
     ) -> Option<(Box<Record>, Logged)> {
         let log = self.settings.access_log.as_ref()?;
-        let is_sampled = || chance::roll() % 1_000_000 < u64::from(log.sample_accepted);
-        match decision {
-            Decision::Refuse(no) => {
-                (log.always.refused || is_sampled()).then(|| (Box::new(refused(no)), Logged::Always))
-            }
-            Decision::Admit(yes) => {
-                let is_shadow = log.always.shadow && yes.shadow_refusals().next().is_some();
-                let logged = if is_shadow || is_sampled() { Logged::Always } else { Logged::IfFailed };
-                (logged == Logged::Always || log.always.failed).then(|| (Box::new(admitted(yes)), logged))
-            }
-        }
+        (log.always.refused || is_drawn(log.sample_accepted))
+            .then(|| (Box::new(refused.record(attributes)), Logged::Always))
+    }
+
+    /// The line of a request that may pass, where it may have one.
+    fn record_admitted(
+        &self,
+        admitted: &Admitted,
+        attributes: &Attributes<'_>,
+    ) -> Option<(Box<Record>, Logged)> {
+        let log = self.settings.access_log.as_ref()?;
+        let is_shadow = log.always.shadow && admitted.shadow_refusals().next().is_some();
+        let logged =
+            if is_shadow || is_drawn(log.sample_accepted) { Logged::Always } else { Logged::IfFailed };
+        (logged == Logged::Always || log.always.failed)
+            .then(|| (Box::new(admitted.record(attributes)), logged))
     }
 
     /// For whom the request is sent.
     fn peer(&self, request: &Request<Incoming>) -> Peer {
-        let address = self.caller.peer.ip().to_canonical();
-        if !self.caller.is_trusted {
+        let Hop { address, is_trusted, .. } = self.caller.hop;
+        if !is_trusted {
             return Peer::new(address);
         }
         Peer::new(client::forwarded_for(&self.settings.server, address, request.headers())).trusted()
     }
-
-    async fn forward(
-        &self,
-        admission: Admission,
-        mut ticket: Ticket,
-        mut request: Request<Incoming>,
-    ) -> Response<AnswerBody> {
-        let wait = admission.wait();
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
-        }
-        let route = admission.admitted().and_then(Admitted::route);
-        let Some(route) = route else { return self.trouble(Trouble::NoRoute, admission, ticket) };
-        let Some(upstream) = route.upstream.as_deref().and_then(|name| self.settings.upstream(name)) else {
-            return self.trouble(Trouble::NoRoute, admission, ticket);
-        };
-        if let Forwards::EndsHere = head::count_forwards(&request.method().clone(), request.headers_mut()) {
-            return answer(Response::new(UpstreamBody::text(Bytes::new())), admission, ticket);
-        }
-        let upgrade = self.upgrade(route, &request);
-        let upgrading = upgrade.then(|| hyper::upgrade::on(&mut request));
-        head::send_on(&mut request, &self.hop(), upgrade);
-        let is_h2 = request.version() == Version::HTTP_2;
-        let patience = is_h2.then(|| self.caller.listener.spec().body_idle_timeout);
-        let request = request.map(|body| admission.counted(Patient::new(body, patience)));
-        let upstream = Arc::clone(upstream);
-        let answered = self.call(&upstream, request).await;
-        match answered {
-            Ok(mut response) => {
-                let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-                if is_upgraded {
-                    match upgrading {
-                        Some(from) => upgrade::join(from, hyper::upgrade::on(&mut response), &self.caller),
-                        // Nobody asked it to.
-                        None => return self.trouble(Trouble::Unreachable, admission, ticket),
-                    }
-                }
-                let version = response.version();
-                head::send_back(response.headers_mut(), version, is_upgraded);
-                *response.version_mut() = Version::HTTP_11;
-                ticket.status(response.status());
-                answer(response, admission, ticket)
-            }
-            Err(failure) => {
-                let trouble = match failure {
-                    CallFailure::Unconnected | CallFailure::Broken => Trouble::Unreachable,
-                    CallFailure::Silent => Trouble::Silent,
-                    CallFailure::Busy => Trouble::Busy,
-                };
-                self.trouble(trouble, admission, ticket)
-            }
-        }
-    }
-
-    async fn call(
-        &self,
-        upstream: &Upstream,
-        request: Request<RequestBody>,
-    ) -> Result<Response<UpstreamBody>, CallFailure> {
-        let worker = &self.caller.worker;
-        upstream.call(worker.number, worker.ticks().now(), request).await
-    }
-
-    /// Whether the request may turn to another protocol.
-    fn upgrade(&self, route: &Route, request: &Request<Incoming>) -> bool {
-        if route.upgrades.is_empty() || request.method() != Method::GET {
-            return false;
-        }
-        head::upgrade_of(request.headers()).is_some_and(|wanted| route.upgrades.contains(&wanted))
-    }
-
-    fn hop(&self) -> Hop {
-        let peer: IpAddr = self.caller.peer.ip().to_canonical();
-        Hop {
-            peer,
-            is_trusted: self.caller.is_trusted,
-            is_tls: self.caller.is_tls,
-            says: self.settings.server.client_address,
-        }
-    }
-
-    /// An answer of ours to a request that was admitted.
-    fn trouble(&self, trouble: Trouble, admission: Admission, mut ticket: Ticket) -> Response<AnswerBody> {
-        let response = self.settings.respond.trouble(trouble, self.speech);
-        ticket.status(response.status());
-        answer(response.map(UpstreamBody::text), admission, ticket)
-    }
 }
 
-fn answer(response: Response<UpstreamBody>, admission: Admission, ticket: Ticket) -> Response<AnswerBody> {
-    admission.answer(response).map(|body| AnswerBody::served(body, ticket))
+/// Whether chance takes one of this share, in millionths.
+fn is_drawn(share: u32) -> bool {
+    share > 0 && chance::roll() % 1_000_000 < u64::from(share)
 }

@@ -93,6 +93,10 @@ impl Ticket {
         Self { caller, noted }
     }
 
+    pub(super) const fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+
     pub(super) fn status(&mut self, status: StatusCode) {
         if let Some(noted) = &mut self.noted {
             noted.status = status.as_u16();

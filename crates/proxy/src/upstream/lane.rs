@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::connect::{Connected, Spoken};
 use super::endpoint::Endpoint;
 use super::{CallFailure, RequestBody};
+use crate::head;
 use crate::ticks::millis;
 
 /// How many requests are sent over one HTTP/2 connection before another one is made.
@@ -106,9 +107,11 @@ impl Lane {
         }
         let connect_timeout = reach.endpoint.upstream.connect_timeout;
         let Some(place) = Place::take(&reach.endpoint) else {
-            return timeout(connect_timeout, Self::wait(reach, now)).await.unwrap_or(Err(CallFailure::Busy));
+            let waited = Box::pin(timeout(connect_timeout, Self::wait(reach, now))).await;
+            return waited.unwrap_or(Err(CallFailure::Busy));
         };
-        match timeout(connect_timeout, Self::open(&reach, place, now)).await {
+        // Boxed, because few requests make a connection and all of them would be larger.
+        match Box::pin(timeout(connect_timeout, Self::open(&reach, place, now))).await {
             Ok(Some(sender)) => Ok(Line { reach, sender, used: None, now }),
             Ok(None) | Err(_) => Err(CallFailure::Unconnected),
         }
@@ -225,11 +228,14 @@ impl Line {
     /// Sends a request. One of which nothing was sent is given back.
     pub(super) async fn send(
         &mut self,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, (Option<Box<Request<RequestBody>>>, CallFailure)> {
         let sent = match &mut self.sender {
             Sender::One(sender) => sender.try_send_request(request).await,
-            Sender::Many(many) => many.sender.try_send_request(request).await,
+            Sender::Many(many) => {
+                head::name_authority(&mut request, &self.reach.endpoint.spec);
+                many.sender.try_send_request(request).await
+            }
         };
         sent.map_err(|mut error| (error.take_message().map(Box::new), CallFailure::Broken))
     }
