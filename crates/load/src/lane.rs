@@ -9,7 +9,7 @@
 //! thousand, and a p99.9 of 1 ms. But a thousand callers came in that second, and waited half a second on average. Gil
 //! Tene named this *coordinated omission*.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,15 +27,19 @@ pub(crate) struct Shared {
     pub(crate) line: Arc<Line>,
     pub(crate) classes: Vec<Prepared>,
     pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) start: Instant,
+    /// Set when all lanes are ready, before the first request can be taken.
+    pub(crate) start: Cell<Instant>,
+    /// How many lanes are.
+    pub(crate) ready: Cell<usize>,
     pub(crate) timeout: Duration,
     pub(crate) tally: RefCell<Tally>,
 }
 
 /// Sends until the line is closed and empty.
 pub(crate) async fn drive(shared: Rc<Shared>, mut connection: Connection) {
+    shared.ready.set(shared.ready.get() + 1);
     while let Some(taken) = shared.line.take().await {
-        let waited = shared.start.elapsed();
+        let waited = shared.start.get().elapsed();
         let arrival = match taken {
             Taken::AtOnce(arrival) => {
                 shared.tally.borrow_mut().late(waited.saturating_sub(arrival.due));
@@ -60,6 +64,6 @@ impl Shared {
         // From now, not from the moment it was due: what stood in line nearly as long as its callers have patience
         // would time out at once, and a server that is never overloaded would seem to answer nothing.
         let ended = tokio::time::timeout(self.timeout, exchange).await.unwrap_or(Err(Failure::TimedOut));
-        self.tally.borrow_mut().ended(arrival, self.start.elapsed(), ended);
+        self.tally.borrow_mut().ended(arrival, self.start.get().elapsed(), ended);
     }
 }

@@ -1,10 +1,10 @@
 //! Carries a plan out, on threads of its own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::panic;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::report::Report;
 use crate::stop::Stop;
 use crate::tally::Tally;
 
-/// How long after `start` the schedule begins, so that all threads are there.
+/// How long after all lanes are ready the schedule begins, so that its first moment is not over already.
 const LEAD: Duration = Duration::from_millis(10);
 
 /// A plan that is being carried out. Dropping it stops it.
@@ -46,7 +46,7 @@ impl Stopper {
 }
 
 impl Plan {
-    /// Begins to carry it out.
+    /// Begins to carry it out, as soon as everything that sends is ready.
     ///
     /// # Errors
     /// When the plan is wrong, or the system has no thread left.
@@ -56,7 +56,7 @@ impl Plan {
             self.classes.iter().map(|class| Prepared::new(self, class)).collect();
         let classes = classes?;
         let (line, stop) = (Arc::new(Line::new(self.waiting)), Arc::new(Stop::default()));
-        let (start, length) = (Instant::now() + LEAD, self.length());
+        let length = self.length();
         let tally = Tally::new(self.classes.len(), length);
         // Made before the threads: what has begun when a thread cannot be had is stopped by its drop.
         let mut run = Run {
@@ -66,19 +66,29 @@ impl Plan {
             pacer: None,
             senders: Vec::new(),
         };
+        let (ready, are_ready) = mpsc::channel();
+        let mut starts = Vec::new();
         for index in 0..self.threads {
+            let (start, starts_at) = mpsc::channel();
+            starts.push(start);
             let sender = Sender {
                 connections: share(self.connections, self.threads, index),
                 classes: classes.clone(),
                 plan: self.clone(),
                 line: Arc::clone(&line),
                 stop: Arc::clone(&stop),
-                start,
+                ready: ready.clone(),
+                starts_at,
                 tally: tally.clone(),
             };
             let runtime = Builder::new_current_thread().enable_all().build().map_err(StartFailure::Thread)?;
             run.senders.push(spawn("load-sender", move || sender.run(&runtime))?);
         }
+        drop(ready);
+        // A thread that is lost is noticed when it is joined.
+        are_ready.iter().take(self.threads).for_each(drop);
+        let start = Instant::now() + LEAD;
+        starts.iter().for_each(|thread| thread.send(start).unwrap_or_default());
         let pacer = Pacer { arrivals, line, stop, start, length, tally };
         run.pacer = Some(spawn("load-pacer", move || pacer.run())?);
         Ok(run)
@@ -128,7 +138,8 @@ struct Sender {
     plan: Plan,
     line: Arc<Line>,
     stop: Arc<Stop>,
-    start: Instant,
+    ready: mpsc::Sender<()>,
+    starts_at: mpsc::Receiver<Instant>,
     tally: Tally,
 }
 
@@ -138,7 +149,8 @@ impl Sender {
             line: self.line,
             classes: self.classes,
             addresses: self.plan.target.addresses().to_vec(),
-            start: self.start,
+            start: Cell::new(Instant::now()),
+            ready: Cell::new(0),
             timeout: self.plan.timeout,
             tally: RefCell::new(self.tally),
         });
@@ -147,6 +159,13 @@ impl Sender {
             .map(|connection| tasks.spawn_local(lane::drive(Rc::clone(&shared), connection)))
             .collect();
         let finished = async {
+            while shared.ready.get() < lanes.len() {
+                tokio::task::yield_now().await;
+            }
+            self.ready.send(()).unwrap_or_default();
+            // Nothing can happen on this thread before that. Without an answer the run was given up.
+            let Ok(start) = self.starts_at.recv() else { return };
+            shared.start.set(start);
             for lane in lanes {
                 drop(lane.await);
             }

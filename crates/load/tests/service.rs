@@ -1,6 +1,7 @@
 //! The service has the capacity it promises, and suffers what it is told to.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tidegate_load::service::{Faults, Queue, Served, Service, Spec, Work};
 use tidegate_load::{Pacing, Plan, Protocol, Rate, Report, Schedule, Target};
@@ -10,24 +11,38 @@ const TEN: Work = Work::Fixed(Duration::from_millis(10));
 fn plan(service: &Service, rate: f64, millis: u64) -> Plan {
     let rate = Rate::per_second(rate).expect("a rate");
     let schedule = Schedule::new(Pacing::Poisson).steady(rate, Duration::from_millis(millis));
-    Plan { connections: 2000, ..Plan::new(Target::at(service.address()), schedule) }
+    Plan { connections: 1000, ..Plan::new(Target::at(service.address()), schedule) }
 }
 
 fn run(plan: &Plan) -> Report {
     plan.start().expect("it starts").wait()
 }
 
+/// What the service does a second by its own count, over two seconds in which somebody always waits.
+fn measured_capacity(service: &Service) -> f64 {
+    while service.served().waiting < 20 {
+        thread::yield_now();
+    }
+    let (begun, before) = (Instant::now(), service.served().ok);
+    thread::sleep(Duration::from_secs(2));
+    let (elapsed, after) = (begun.elapsed(), service.served());
+    assert!(after.waiting > 0, "the queue ran empty: {after:?}");
+    (after.ok - before) as f64 / elapsed.as_secs_f64()
+}
+
 #[test]
 fn offered_twice_its_capacity_it_serves_its_capacity() {
     let bimodal =
         Work::Bimodal { usual: Duration::from_millis(5), long: Duration::from_millis(30), share: 0.2 };
+    // What varies needs room for chance: 800 exponential times have a sum that strays by 3.5 %.
     for (work, tolerance) in [(TEN, 0.05), (Work::Exponential(TEN.mean()), 0.1), (bimodal, 0.1)] {
         let spec = Spec::new(4, work);
         assert!((spec.capacity() - 400.0).abs() < 1e-6);
         let service = Service::start(&spec).unwrap();
-        let report = run(&plan(&service, 800.0, 2000));
-        let off = report.total.goodput / 400.0 - 1.0;
-        assert!(off.abs() < tolerance, "{work:?}: {}", report.total.goodput);
+        let run = plan(&service, 800.0, 4000).start().unwrap();
+        let capacity = measured_capacity(&service);
+        assert!((capacity / 400.0 - 1.0).abs() < tolerance, "{work:?}: {capacity}");
+        drop(run);
     }
 }
 
@@ -46,10 +61,10 @@ fn both_protocols_are_spoken_on_one_port() {
 fn a_bounded_queue_refuses_and_keeps_latency_low() {
     let spec = Spec { queue: Queue::Bounded(4), ..Spec::new(4, TEN) };
     let service = Service::start(&spec).unwrap();
-    let report = run(&plan(&service, 800.0, 1000));
+    let report = run(&Plan { connections: 50, ..plan(&service, 800.0, 1000) });
     let total = &report.total;
     assert!(total.answers.unavailable > 300, "{:?}", total.answers);
-    assert!(total.admitted.unwrap().p50 < Duration::from_millis(200), "{:?}", total.admitted);
+    assert!(total.admitted.unwrap().p50 < Duration::from_millis(300), "{:?}", total.admitted);
     let Served { arrived, ok, failed, refused, waiting, busy, .. } = service.served();
     assert_eq!(arrived, ok + failed + refused);
     assert_eq!((refused, waiting, busy), (total.answers.unavailable, 0, 0));
