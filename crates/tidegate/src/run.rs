@@ -9,7 +9,7 @@
 
 mod access_log;
 mod keeper;
-mod limits;
+pub(crate) mod limits;
 mod operators;
 mod signals;
 mod station;
@@ -68,8 +68,8 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
     let (gateway, clock) = start(policy, &files, log.as_ref())?;
     let keeper = Arc::new(Keeper::new(run, files, gateway, clock));
     let admin = operators.map(|operators| operators.serve(&keeper)).transpose()?;
-    say(&introduction(&keeper, admin.as_ref()));
-    let ended = runtime.block_on(live(&keeper, signals));
+    let introduction = introduction(&keeper, admin.as_ref());
+    let ended = runtime.block_on(live(&keeper, signals, &introduction));
     if ended == Ended::Done {
         drop(admin);
         drop(keeper);
@@ -178,12 +178,13 @@ fn introduction(keeper: &Keeper, admin: Option<&Admin>) -> String {
 }
 
 /// Signals and changed files, until the end.
-async fn live(keeper: &Arc<Keeper>, mut signals: Signals) -> Ended {
+async fn live(keeper: &Keeper, mut signals: Signals, introduction: &str) -> Ended {
     let mut watch = Watch::over(&keeper.files());
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keeper.is_ready();
     systemd::ready();
+    say(introduction);
     loop {
         let is_ordered = tokio::select! {
             order = signals.next() => match order {

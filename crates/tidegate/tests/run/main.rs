@@ -1,0 +1,22 @@
+//! `tidegate run` as operators meet it: the real binary with its files, its signals and its admin API.
+
+#![expect(unreachable_pub, reason = "nothing here is reached from outside")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up must fail")]
+#![allow(dead_code, reason = "these tests use a part of the support")]
+
+mod admin;
+mod draining;
+mod metrics;
+mod operated;
+mod process;
+#[path = "../admin/published.rs"]
+mod published;
+mod reload;
+mod starting;
+mod systemd;
+mod traffic;
+
+#[path = "../gateway"]
+mod gateway {
+    pub mod support;
+}

@@ -1,0 +1,197 @@
+//! How changes of the policy come into force, and which do not.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::gateway::support::{Gateway, Signal, Upstream};
+use crate::operated::{Operated, policy};
+use crate::process::Folder;
+
+/// A rule that admits so many requests of a key for good.
+fn rule(most: u32) -> String {
+    format!(
+        "[rule.per_key]\nkey = \"header:x-api-key\"\nalgorithm = \"fixed_window\"\nquota = \"{most}/day\"\n"
+    )
+}
+
+/// How many requests of a new key pass.
+fn most(gateway: &Operated, key: &str) -> usize {
+    let statuses = gateway.gateway.statuses(10, "/", &[("x-api-key", key)]);
+    statuses.iter().filter(|status| **status == 200).count()
+}
+
+#[test]
+fn a_changed_file_is_taken_at_once() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(&upstream, &rule(1));
+    assert_eq!(most(&gateway, "a"), 1);
+    let begun = Instant::now();
+    for version in 2..8 {
+        gateway.gateway.rewrite(&policy(&upstream, &rule(version)));
+        gateway.says(&format!("tidegate: tidegate.toml in force as version {version}"));
+    }
+    // Looking every two seconds would take twelve.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(most(&gateway, "b"), 7);
+    assert_eq!(gateway.policy_version(), 7.0);
+}
+
+#[test]
+fn a_changed_table_of_callers_is_taken_at_once() {
+    let upstream = Upstream::ok();
+    let callers = |quota: &str| format!("[a]\noverrides.per_key = {{ quota = \"{quota}/day\" }}\n");
+    let rest =
+        format!("[caller]\nfrom = [\"header:x-api-key\"]\ntable = \"tables/callers.toml\"\n{}", rule(1));
+    let folder = Folder::with(&[("tidegate.toml", &policy(&upstream, &rest))]);
+    fs::create_dir(folder.path().join("tables")).unwrap();
+    let table = folder.path().join("tables/callers.toml");
+    fs::write(&table, callers("3")).unwrap();
+    let file = folder.path().join("tidegate.toml");
+    let gateway = Operated::of(Gateway::start_by_flags(&["-c", file.to_str().unwrap()]));
+    assert_eq!((most(&gateway, "a"), most(&gateway, "b")), (3, 1));
+    fs::write(&table, callers("5")).unwrap();
+    gateway.says(&format!("tidegate: {} in force as version 2", file.display()));
+    assert_eq!((most(&gateway, "a"), most(&gateway, "c")), (2, 1), "what was used stays used");
+}
+
+/// As volumes of Kubernetes do: files are links through `..data`, which is swapped in one step.
+fn swap(volume: &Path, version: &str, policy: &str) {
+    let folder = volume.join(version);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("tidegate.toml"), policy).unwrap();
+    symlink(version, volume.join("..data_tmp")).unwrap();
+    fs::rename(volume.join("..data_tmp"), volume.join("..data")).unwrap();
+}
+
+#[test]
+fn a_volume_whose_links_are_swapped_is_noticed() {
+    let upstream = Upstream::ok();
+    let folder = Folder::with(&[]);
+    swap(folder.path(), "..1", &policy(&upstream, &rule(1)));
+    let file = folder.path().join("tidegate.toml");
+    symlink("..data/tidegate.toml", &file).unwrap();
+    let gateway = Operated::of(Gateway::start_by_flags(&["-c", file.to_str().unwrap()]));
+    for version in 2..5 {
+        let begun = Instant::now();
+        swap(folder.path(), &format!("..{version}"), &policy(&upstream, &rule(version)));
+        gateway.says(&format!("tidegate: {} in force as version {version}", file.display()));
+        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    }
+    assert_eq!(most(&gateway, "a"), 4);
+}
+
+#[test]
+fn a_file_that_is_touched_and_not_changed_is_not_taken() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(&upstream, &rule(1));
+    gateway.gateway.rewrite(&policy(&upstream, &rule(1)));
+    gateway.gateway.signal(Signal::HUP);
+    gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
+    assert_eq!(gateway.policy_version(), 1.0);
+    gateway.gateway.rewrite(&policy(&upstream, &rule(2)));
+    gateway.says("tidegate: tidegate.toml in force as version 2");
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0.0);
+}
+
+#[test]
+fn a_policy_that_was_sent_holds_until_the_file_changes_or_is_ordered() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(&upstream, &rule(1));
+    let sent = policy(&upstream, &rule(2));
+    let taken = gateway.put(&sent);
+    assert_eq!((taken.status(), &taken.json()["policy_version"]), (200, &2.into()), "{taken:?}");
+    assert_eq!(most(&gateway, "a"), 2);
+    assert_eq!(gateway.ask("GET", "/api/v1/policy", "").text(), sent);
+    gateway.says("tidegate: a policy sent to the admin API in force as version 2");
+    gateway.gateway.signal(Signal::HUP);
+    gateway.says("tidegate: tidegate.toml in force as version 3");
+    assert_eq!(most(&gateway, "b"), 1);
+    gateway.put(&sent);
+    gateway.gateway.rewrite(&policy(&upstream, &rule(3)));
+    gateway.says("tidegate: tidegate.toml in force as version 5");
+    assert_eq!(most(&gateway, "c"), 3);
+}
+
+#[test]
+fn a_sent_policy_may_be_held_to_replace_the_one_that_was_read() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(&upstream, &rule(1));
+    let read = gateway.ask("GET", "/api/v1/policy", "");
+    gateway.gateway.rewrite(&policy(&upstream, &rule(2)));
+    gateway.says("tidegate: tidegate.toml in force as version 2");
+    let fields = [("content-type", "application/toml"), ("if-match", read.get("etag").unwrap())];
+    let late = gateway.ask_with("PUT", "/api/v1/policy", &fields, &policy(&upstream, &rule(3)));
+    assert_eq!(late.status(), 412);
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0.0, "nothing was wrong with it");
+}
+
+#[test]
+fn a_wrong_file_changes_nothing_and_is_told_until_it_is_right() {
+    let upstream = Upstream::ok();
+    let right = policy(&upstream, &rule(2));
+    let gateway = Operated::of(Gateway::start(&right));
+    gateway.gateway.rewrite(&right.replace("2/day", "2").replace("key = ", "kee = "));
+    gateway.says("Policy not loaded; the running one (version 1) stays.");
+    let said = gateway.gateway.errors().so_far().join("\n");
+    assert!(said.contains("error: quota `2` has no unit"), "{said}");
+    assert!(said.contains("did you mean `key`?"), "{said}");
+    assert!(said.contains("\n2 errors"), "{said}");
+    let status = gateway.get("/api/v1/status");
+    assert_eq!(status["health"], "red");
+    let verdict = status["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with("Red: the policy on disk is wrong since "), "{verdict}");
+    assert!(verdict.ends_with("; version 1 stays."), "{verdict}");
+    assert_eq!(status["policy"]["failure"]["problems"].as_array().unwrap().len(), 2, "{status:#}");
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1.0);
+    assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1.0, 2), "it goes on as before");
+
+    gateway.gateway.rewrite(&right);
+    gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
+    assert_eq!(gateway.get("/api/v1/status")["health"], "green");
+    assert_eq!((gateway.policy_version(), gateway.metric("tidegate_policy_load_failures_total")), (1.0, 1.0));
+}
+
+#[test]
+fn a_file_that_goes_away_and_comes_back_is_told_once() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(&upstream, &rule(2));
+    let file = gateway.gateway.folder().join("tidegate.toml");
+    fs::remove_file(&file).unwrap();
+    gateway.says("Policy not loaded; the running one (version 1) stays.");
+    assert_eq!(gateway.get("/api/v1/status")["health"], "red");
+    // Another file in the folder makes it look again.
+    fs::write(gateway.gateway.folder().join("other"), "").unwrap();
+    gateway.gateway.rewrite(&policy(&upstream, &rule(2)));
+    gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
+    assert_eq!(gateway.get("/api/v1/status")["health"], "green");
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1.0);
+}
+
+#[test]
+fn what_takes_a_restart_is_told() {
+    let upstream = Upstream::ok();
+    let right = policy(&upstream, &rule(1));
+    let gateway = Operated::of(Gateway::start(&right));
+    let (listen, admin) = ("listen = \"127.0.0.1:0\"", "server.admin = \"127.0.0.1:0\"");
+    for (changed, why) in [
+        (right.replace(listen, "listen = \"127.0.0.2:0\""), "its listeners differ"),
+        (right.replace(admin, "server.admin = \"127.0.0.2:0\""), "`admin` of `server` differs"),
+        (
+            right.replace(admin, "server = { admin = \"127.0.0.1:0\", workers = 7 }"),
+            "`workers` of `server` differs",
+        ),
+    ] {
+        gateway.gateway.rewrite(&changed);
+        gateway.says(&format!("error: tidegate.toml: {why}, which takes a restart"));
+        let refused = gateway.put(&changed);
+        assert_eq!(refused.status(), 409, "{refused:?}");
+        assert_eq!(refused.json()["detail"], format!("sent: {why}, which takes a restart"));
+    }
+    let nowhere = right.replace(&format!("upstream = \"{}\"", upstream.url()), "");
+    let refused = gateway.put(&nowhere);
+    assert_eq!(refused.status(), 422);
+    assert!(refused.text().contains("does not say where requests go"), "{}", refused.text());
+    assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1.0, 1));
+}

@@ -1,0 +1,150 @@
+//! How it begins, and what keeps it from beginning.
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::gateway::support::{Client, Gateway, Upstream, refused_to_start};
+use crate::operated::{Operated, policy};
+use crate::process::{Folder, Process, ended};
+
+const POLICY: &str = "listen = \"127.0.0.1:0\"\nupstream = \"http://127.0.0.1:9\"\n";
+
+fn with_server(server: &str) -> String {
+    format!("{POLICY}[server]\n{server}")
+}
+
+#[test]
+fn without_a_policy_it_says_what_to_do() {
+    let (code, said) = ended(Folder::with(&[]).run(&[]));
+    assert_eq!(
+        (code, said.as_str()),
+        (
+            1,
+            "error: no policy was named, and there is none in ./tidegate.toml, $XDG_CONFIG_HOME/tidegate/ or \
+             /etc/tidegate/; write one with `tidegate init`, or name a service to protect: `tidegate run --upstream \
+             http://127.0.0.1:3000`"
+        )
+    );
+    let (code, said) = ended(Folder::with(&[]).run(&["-c", "elsewhere.toml"]));
+    assert_eq!(code, 1);
+    assert!(said.starts_with("error: elsewhere.toml cannot be read: "), "{said}");
+}
+
+#[test]
+fn it_says_which_file_it_uses_and_where_it_listens() {
+    let folder = Folder::with(&[("mine.toml", POLICY)]);
+    let said = Process::follow(&mut folder.run(&["-c", "mine.toml"])).introduction();
+    assert!(said.starts_with("tidegate: mine.toml in force, admin API off, serving 127.0.0.1:"), "{said}");
+    let found = Folder::with(&[("tidegate.yaml", "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:9\n")]);
+    let said = Process::follow(&mut found.run(&["--admin", "127.0.0.1:0"])).introduction();
+    assert!(said.starts_with("tidegate: tidegate.yaml in force, admin API on 127.0.0.1:"), "{said}");
+}
+
+#[test]
+fn strangers_are_not_let_to_the_admin_api_without_a_token() {
+    let folder = Folder::with(&[("tidegate.toml", POLICY)]);
+    let sentence = "error: the admin API would listen on 0.0.0.0:9900, where strangers can ask: set `admin_token`, or \
+                    listen on 127.0.0.1";
+    assert_eq!(ended(folder.run(&["--admin", "0.0.0.0:9900"])), (78, sentence.to_owned()));
+    let (code, said) = refused_to_start(&with_server("admin = \"0.0.0.0:9900\"\n"), &[]);
+    assert_eq!(code, 78);
+    assert!(said.contains("admin 0.0.0.0:9900 can be reached by others and asks for no token"), "{said}");
+}
+
+#[test]
+fn a_token_that_is_none_is_told_without_its_value() {
+    let admin = "admin = \"127.0.0.1:0\"\n";
+    let file = with_server(&format!("{admin}admin_token = {{ file = \"secret\" }}\n"));
+    let (code, said) = refused_to_start(&file, &[]);
+    assert_eq!(code, 78);
+    assert!(said.starts_with("error: the admin token in secret cannot be read: "), "{said}");
+    for empty in ["", "\n", "two words\n"] {
+        let said = refused_to_start(&file, &[("secret", empty)]);
+        let sentence = "error: the admin token in secret must be one word of visible ASCII characters";
+        assert_eq!(said, (78, sentence.to_owned()));
+    }
+    let variable = with_server(&format!("{admin}admin_token = {{ env = \"TIDEGATE_TEST_TOKEN\" }}\n"));
+    let folder = Folder::with(&[("tidegate.toml", &variable)]);
+    let said = ended(folder.run(&[]));
+    assert_eq!(said, (78, "error: the admin token $TIDEGATE_TEST_TOKEN is not set".to_owned()));
+}
+
+#[test]
+fn with_a_token_only_those_who_bring_it_are_answered() {
+    let policy = with_server("admin = \"127.0.0.1:0\"\nadmin_token = { file = \"secret\" }\n");
+    let gateway = Operated::of(Gateway::start_with(&policy, &[("secret", "open-sesame\n")]));
+    assert_eq!(gateway.ask("GET", "/api/v1/status", "").status(), 401);
+    assert_eq!(gateway.ask("GET", "/readyz", "").status(), 200, "health is open to all");
+    let brought = [("authorization", "Bearer open-sesame")];
+    assert_eq!(gateway.ask_with("GET", "/api/v1/status", &brought, "").status(), 200);
+}
+
+#[test]
+fn a_port_in_use_is_told_in_one_sentence() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let (code, said) = refused_to_start(&with_server(&format!("admin = \"{address}\"\n")), &[]);
+    let sentence = format!("error: the admin API cannot bind {address}: another process listens there");
+    assert_eq!((code, said), (1, sentence));
+    let (code, said) = refused_to_start(&POLICY.replace("127.0.0.1:0", &address.to_string()), &[]);
+    let sentence = format!("error: listener `default` cannot bind {address}: another process listens there");
+    assert_eq!((code, said), (1, sentence));
+    drop(taken);
+    let folder = Folder::with(&[("tidegate.toml", &POLICY.replace("127.0.0.1:0", &address.to_string()))]);
+    let (code, said) = ended(folder.run(&["--admin", &address.to_string()]));
+    let sentence = format!("error: the admin API and listener `default` would both be on {address}");
+    assert_eq!((code, said), (78, sentence));
+}
+
+#[cfg(target_os = "linux")] // only there the limits of another process can be read
+#[test]
+fn the_number_of_open_files_is_raised_to_what_is_allowed() {
+    let folder = Folder::with(&[("tidegate.toml", POLICY)]);
+    let process = Process::follow(&mut folder.shell("ulimit -Sn 256; exec \"$@\""));
+    process.introduction();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", process.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "{line}");
+    assert_ne!(words[3], "256", "{line}");
+}
+
+#[test]
+fn the_access_log_may_go_where_everything_else_is_said() {
+    let upstream = Upstream::ok();
+    let log = "[telemetry.access_log]\nto = \"stderr\"\nsample_accepted = \"100%\"\n";
+    let gateway = Operated::before(&upstream, log);
+    assert_eq!(gateway.gateway.get("/logged", &[]).status(), 200);
+    let line = gateway.gateway.errors().find(|line| line.starts_with('{')).expect("the request is logged");
+    assert!(line.contains("\"path\":\"/logged\""), "{line}");
+}
+
+#[test]
+fn nobody_needs_to_listen_to_what_it_says() {
+    let upstream = Upstream::ok();
+    let folder = Folder::with(&[("tidegate.toml", &policy(&upstream, ""))]);
+    let mut command = folder.run(&[]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    drop(said);
+    let address = line.trim_end().rsplit_once("serving ").unwrap().1.parse().unwrap();
+    let admin = line.split_once("admin API on ").unwrap().1.split(',').next().unwrap().parse().unwrap();
+    fs::write(folder.path().join("tidegate.toml"), policy(&upstream, "server.debug_headers = true\n"))
+        .unwrap();
+    let is_taken = || {
+        let page = Client::connect(admin).get("/metrics", &[("host", "127.0.0.1")]);
+        page.text().contains("tidegate_policy_version 2\n")
+    };
+    while !is_taken() {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::yield_now();
+    }
+    assert_eq!(Client::connect(address).get("/", &[]).status(), 200);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
