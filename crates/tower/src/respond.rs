@@ -14,7 +14,9 @@
 //! | which refusal gets which status | `kind.rs` |
 //! | the `RateLimit` fields | `fields.rs` |
 //! | the problem's JSON | `problem.rs` |
+//! | the sentence that says why | `detail.rs` |
 //! | what gRPC callers get instead | `grpc.rs` |
+//! | how all of it is written into one piece of memory | `sheet.rs` |
 
 mod detail;
 mod fields;
@@ -23,21 +25,24 @@ mod json;
 mod kind;
 mod problem;
 mod protobuf;
+mod sheet;
 mod structured;
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tidegate_core::{Refusal, Retry};
-use tidegate_policy::{Admitted, Cause, Now, Refused, Standings};
+use tidegate_policy::{Admitted, Cause, DecisionId, Now, Refused, Standings};
 
 pub use tidegate_policy::policy::{LegacyReset, RatelimitFields};
 
+use self::detail::Detail;
 use self::grpc::Pushback;
 use self::kind::Kind;
 use self::protobuf::Violation;
-use self::structured::List;
+use self::sheet::Sheet;
 use crate::clock::Clock;
 use crate::identify::Unclear;
 
@@ -47,8 +52,16 @@ const REFUSED_BY: HeaderName = HeaderName::from_static("tidegate-refused-by");
 const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
 const ENVOY_RATELIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelimited");
 const ENVOY_OVERLOADED: HeaderName = HeaderName::from_static("x-envoy-overloaded");
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
+
+/// Most fields that a refusal has. A map that grows is copied, which costs as much as filling it.
+const MOST_FIELDS: usize = 12;
+/// Bytes of a refusal's texts: a problem that names three rules fits.
+const REFUSAL_BYTES: usize = 1_024;
+/// Bytes of the fields on an answer of the service: those of three rules fit.
+const FIELDS_BYTES: usize = 128;
 
 /// How callers are answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,32 +94,31 @@ impl Respond {
     #[must_use]
     pub fn refused(&self, now: Now, refused: &Refused, speech: Speech) -> Response<Bytes> {
         let kind = Kind::of(&refused.cause, refused.refusal.reason);
-        let standings = refused.standings(now);
-        let said = Said {
-            kind,
-            rule: Some(&refused.rule.name),
-            detail: match &refused.cause {
-                Cause::BadKey { header } => format!("the header field {header} may be sent only once"),
-                Cause::Quota | Cause::Concurrency => problem::detail(kind, &refused.rule.name, &standings),
-            },
-            retry: refused.refusal.retry,
+        let (rule, standings) = (refused.rule.name.as_str(), refused.standings(now));
+        let detail = match &refused.cause {
+            Cause::BadKey { header } => Detail::Repeated { header },
+            Cause::Quota | Cause::Concurrency if kind == Kind::Blocked => Detail::Blocked { rule },
+            Cause::Quota | Cause::Concurrency => Detail::Rules(&standings),
         };
+        let said = Said { kind, rule: Some(rule), detail, retry: refused.refusal.retry };
+        let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
         let mut response = match speech {
-            Speech::Http => problem::refusal(&said, refused.id, &standings),
-            Speech::Grpc | Speech::GrpcWeb => said.in_grpc(speech, &standings),
+            Speech::Http => {
+                problem::write(sheet, &said, refused.id, &standings);
+                said.in_http(sheet)
+            }
+            Speech::Grpc | Speech::GrpcWeb => said.in_grpc(sheet, speech, &standings),
         };
         let headers = response.headers_mut();
-        said.write(headers, speech);
         if self.fields != RatelimitFields::Never {
-            fields::write(headers, &standings, said.retry_after());
+            fields::write(headers, sheet, &standings, said.retry_after());
         }
         if let Some(reset) = self.legacy {
             fields::write_legacy(headers, &standings, reset, said.retry_after(), now.wall);
         }
         if self.is_debugging {
-            let mut decision = "refused; rule=".to_owned();
-            structured::push_string(&mut decision, &refused.rule.name);
-            fields::append(headers, DECISION, Some(format!("{decision}; id=\"{}\"", refused.id)));
+            structured::string(sheet.push("refused; rule="), |text| _ = text.push(rule));
+            write_id(headers, sheet, refused.id);
         }
         response
     }
@@ -115,8 +127,7 @@ impl Respond {
     #[must_use]
     pub fn without_rule(&self, refusal: Refusal, speech: Speech) -> Response<Bytes> {
         let kind = Kind::of_reason(refusal.reason);
-        let detail = problem::general(kind).to_owned();
-        Said { kind, rule: None, detail, retry: refusal.retry }.plain(speech)
+        Said { kind, rule: None, detail: Detail::general(kind), retry: refusal.retry }.plain(speech)
     }
 
     /// The answer to a request that was not refused, and still cannot be served.
@@ -131,13 +142,13 @@ impl Respond {
         };
         // Trouble on the way says nothing about the next time.
         let retry = Retry::After(Duration::ZERO);
-        Said { kind, rule: None, detail: problem::general(kind).to_owned(), retry }.plain(speech)
+        Said { kind, rule: None, detail: Detail::general(kind), retry }.plain(speech)
     }
 
     /// The answer to a request that can be read in two ways.
     #[must_use]
     pub fn unclear(&self, unclear: Unclear, speech: Speech) -> Response<Bytes> {
-        let detail = unclear.what.to_owned();
+        let detail = Detail::Words(unclear.what);
         Said { kind: Kind::Unclear, rule: None, detail, retry: Retry::Never }.plain(speech)
     }
 
@@ -147,14 +158,15 @@ impl Respond {
             let now = clock.now();
             let standings = admitted.standings(now);
             if self.fields == RatelimitFields::Always {
-                fields::write(headers, &standings, None);
+                fields::write(headers, &mut Sheet::with_room(FIELDS_BYTES), &standings, None);
             }
             if let Some(reset) = self.legacy {
                 fields::write_legacy(headers, &standings, reset, None, now.wall);
             }
         }
         if self.is_debugging {
-            fields::append(headers, DECISION, Some(format!("admitted; id=\"{}\"", admitted.id())));
+            let sheet = &mut Sheet::with_room(FIELDS_BYTES);
+            write_id(headers, sheet.push("admitted"), admitted.id());
         }
     }
 }
@@ -203,32 +215,82 @@ impl Speech {
 struct Said<'a> {
     kind: Kind,
     rule: Option<&'a str>,
-    detail: String,
+    detail: Detail<'a>,
     retry: Retry,
 }
 
 impl Said<'_> {
     fn plain(&self, speech: Speech) -> Response<Bytes> {
-        let mut response = match speech {
-            Speech::Http => problem::plain(self),
-            Speech::Grpc | Speech::GrpcWeb => self.in_grpc(speech, &Standings::default()),
-        };
-        self.write(response.headers_mut(), speech);
+        let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
+        match speech {
+            Speech::Http => {
+                problem::write_plain(sheet, self);
+                self.in_http(sheet)
+            }
+            Speech::Grpc | Speech::GrpcWeb => self.in_grpc(sheet, speech, &Standings::default()),
+        }
+    }
+
+    /// The answer whose body is on the sheet.
+    fn in_http(&self, sheet: &mut Sheet) -> Response<Bytes> {
+        let mut response = Response::new(sheet.cut());
+        *response.status_mut() = self.kind.status();
+        let mut headers = HeaderMap::with_capacity(MOST_FIELDS);
+        headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+        headers.insert(header::CACHE_CONTROL, NO_STORE);
+        if let Some(seconds) = self.retry_after() {
+            fields::append(&mut headers, header::RETRY_AFTER, sheet.integer(seconds).cut_field());
+        }
+        if self.retry == Retry::Never {
+            headers.insert(RETRY, HeaderValue::from_static("never"));
+        }
+        self.write_proxy_status(&mut headers, sheet);
+        self.write_marks(&mut headers);
+        *response.headers_mut() = headers;
         response
     }
 
-    /// The fields that refusals have in common.
-    fn write(&self, headers: &mut HeaderMap, speech: Speech) {
+    fn in_grpc(&self, sheet: &mut Sheet, speech: Speech, standings: &Standings) -> Response<Bytes> {
+        let pushback = match self.retry {
+            Retry::Never => Pushback::Never,
+            Retry::After(_) if !self.kind.names_retry() => Pushback::Silent,
+            Retry::After(delay) => Pushback::After(named(delay)),
+        };
+        let content_type = HeaderValue::from_static(match speech {
+            Speech::Http | Speech::Grpc => "application/grpc",
+            Speech::GrpcWeb => "application/grpc-web",
+        });
+        self.detail.write(sheet);
+        let message = sheet.cut();
+        let violated = standings.iter().filter(|standing| standing.is_violated && self.kind.shows_rules());
+        let details: Vec<_> = violated
+            .map(|standing| {
+                detail::write_rule(sheet, standing);
+                (&standing.rule.name, sheet.cut())
+            })
+            .collect();
+        let violations: Vec<_> =
+            details.iter().map(|(subject, description)| Violation { subject, description }).collect();
+        let mut headers = HeaderMap::with_capacity(MOST_FIELDS);
+        grpc::write(&mut headers, self.kind, content_type, &message, pushback, &violations);
         headers.insert(header::CACHE_CONTROL, NO_STORE);
-        if speech == Speech::Http {
-            if let Some(seconds) = self.retry_after() {
-                headers.insert(header::RETRY_AFTER, seconds.into());
-            }
-            if self.retry == Retry::Never {
-                headers.insert(RETRY, HeaderValue::from_static("never"));
-            }
-            self.write_proxy_status(headers);
+        self.write_marks(&mut headers);
+        let mut response = Response::new(Bytes::new());
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// Who refused, in the terms of RFC 9209.
+    fn write_proxy_status(&self, headers: &mut HeaderMap, sheet: &mut Sheet) {
+        sheet.push("tidegate;error=").push(self.kind.proxy_error());
+        if let Some(rule) = self.rule {
+            structured::string(sheet.push(";details="), |text| _ = text.push("rule=").push(rule));
         }
+        fields::append(headers, PROXY_STATUS, sheet.cut_field());
+    }
+
+    /// The fields by which other proxies and their clients know a refusal.
+    fn write_marks(&self, headers: &mut HeaderMap) {
         match self.kind {
             Kind::Quota | Kind::Concurrency | Kind::Blocked => {
                 headers.insert(ENVOY_RATELIMITED, TRUE);
@@ -245,35 +307,6 @@ impl Said<'_> {
         }
     }
 
-    fn write_proxy_status(&self, headers: &mut HeaderMap) {
-        let mut status = List::default();
-        status.token("tidegate").word("error", self.kind.proxy_error());
-        if let Some(rule) = self.rule {
-            status.string("details", &format!("rule={rule}"));
-        }
-        fields::append(headers, PROXY_STATUS, status.finish());
-    }
-
-    fn in_grpc(&self, speech: Speech, standings: &Standings) -> Response<Bytes> {
-        let pushback = match self.retry {
-            Retry::Never => Pushback::Never,
-            Retry::After(_) if !self.kind.names_retry() => Pushback::Silent,
-            Retry::After(delay) => Pushback::After(named(delay)),
-        };
-        let content_type = match speech {
-            Speech::Http | Speech::Grpc => "application/grpc",
-            Speech::GrpcWeb => "application/grpc-web",
-        };
-        let violated = standings.iter().filter(|standing| standing.is_violated && self.kind.shows_rules());
-        let details: Vec<_> = violated.map(|standing| (standing, detail::detail(standing))).collect();
-        let violations: Vec<_> = details
-            .iter()
-            .map(|(standing, detail)| Violation { subject: &standing.rule.name, description: detail })
-            .collect();
-        let content_type = HeaderValue::from_static(content_type);
-        grpc::refusal(self.kind, content_type, &self.detail, pushback, &violations)
-    }
-
     /// What `Retry-After` says: whole seconds, rounded up, so that whoever waits them passes. Never zero,
     /// which would ask for the next attempt at once.
     fn retry_after(&self) -> Option<u64> {
@@ -287,4 +320,11 @@ impl Said<'_> {
 /// Nobody knows when work in flight ends, so a refusal for it names no time; a second is what we ask for.
 const fn named(delay: Duration) -> Duration {
     if delay.is_zero() { Duration::from_secs(1) } else { delay }
+}
+
+/// Adds what is on the sheet, and the id that the decision can be looked up by.
+fn write_id(headers: &mut HeaderMap, sheet: &mut Sheet, id: DecisionId) {
+    // Writing on a sheet cannot fail.
+    let _written = write!(sheet, "; id=\"{id}\"");
+    fields::append(headers, DECISION, sheet.cut_field());
 }

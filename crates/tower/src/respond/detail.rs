@@ -1,26 +1,82 @@
-//! A rule in words a caller understands: `10 requests per second, burst 20, for this API key`.
+//! One sentence for the caller: what it may do, or what to do instead.
+//!
+//! A rule is told in words a caller understands: `10 requests per second, burst 20, for this API key`.
 
 use std::time::Duration;
 
 use tidegate_core::Cost;
-use tidegate_policy::Standing;
 use tidegate_policy::policy::{KeySource, KeySpec, Limit, Rate};
+use tidegate_policy::{Standing, Standings};
+
+use super::kind::Kind;
+use super::sheet::Sheet;
+
+/// What the sentence is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Detail<'a> {
+    /// The rules that refuse, and what they allow.
+    Rules(&'a Standings),
+    /// An operator, who keeps the caller out by this rule.
+    Blocked { rule: &'a str },
+    /// A header field that picks a counter and has several lines.
+    Repeated { header: &'a str },
+    /// The same words whoever asks.
+    Words(&'static str),
+}
+
+impl Detail<'_> {
+    /// What is said where no rule can be named.
+    pub(crate) const fn general(kind: Kind) -> Self {
+        Self::Words(match kind {
+            Kind::Quota => "the quota is used up for now",
+            Kind::Concurrency => "too many requests are in flight",
+            Kind::Blocked => "blocked by an operator",
+            Kind::Unclear => "the request can be read in two ways",
+            Kind::Overloaded => "too busy for this request at the moment",
+            Kind::Throttled => "what would be called refuses too much at the moment",
+            Kind::Late => "the deadline has passed, or would pass before the answer",
+            Kind::NoRoute => "no route of this gateway takes the request",
+            Kind::Unreachable => "the service behind this gateway could not be reached",
+            Kind::Silent => "the service behind this gateway did not answer in time",
+        })
+    }
+
+    /// Writes the sentence.
+    pub(crate) fn write(&self, sheet: &mut Sheet) {
+        match self {
+            Self::Rules(standings) => {
+                let violated = standings.iter().filter(|standing| standing.is_violated);
+                for (number, standing) in violated.enumerate() {
+                    sheet.push(if number == 0 { "" } else { "; " });
+                    write_rule(sheet, standing);
+                }
+            }
+            Self::Blocked { rule } => _ = sheet.push("blocked by an operator in rule ").push(rule),
+            Self::Repeated { header } => {
+                sheet.push("the header field ").push(header).push(" may be sent only once");
+            }
+            Self::Words(words) => _ = sheet.push(words),
+        }
+    }
+}
 
 /// What the rule allows, and whom.
-pub(crate) fn detail(standing: &Standing) -> String {
+pub(crate) fn write_rule(sheet: &mut Sheet, standing: &Standing) {
     let rule = &*standing.rule;
-    let unit = if rule.cost.is_some() { "units" } else { "requests" };
-    let allowed = match &rule.limit {
-        Limit::Concurrency(_) => format!("{} {unit} at once", standing.limit),
+    let unit = if rule.cost.is_some() { " units " } else { " requests " };
+    match &rule.limit {
+        Limit::Concurrency(_) => _ = sheet.decimal(standing.limit).push(unit).push("at once"),
         Limit::Rate(rate) if is_applied(rate, standing) => {
             let quota = &rate.quota;
-            let burst = quota.explicit_burst().map(|burst| format!(", burst {burst}")).unwrap_or_default();
-            format!("{} {unit} {}{burst}", quota.amount(), per(quota.window()))
+            write_window(sheet.decimal(quota.amount()).push(unit), quota.window());
+            if let Some(burst) = quota.explicit_burst() {
+                sheet.push(", burst ").decimal(burst);
+            }
         }
         // Another limit of the rule applied: a plan's, or the caller's own.
-        Limit::Rate(_) => format!("{} {unit} {}", standing.limit, per(standing.window)),
-    };
-    format!("{allowed}, for {}", whom(&rule.key))
+        Limit::Rate(_) => write_window(sheet.decimal(standing.limit).push(unit), standing.window),
+    }
+    write_whom(sheet.push(", for "), &rule.key);
 }
 
 /// Whether the numbers are those of the rule's own limit.
@@ -28,42 +84,43 @@ fn is_applied(rate: &Rate, standing: &Standing) -> bool {
     rate.most() == standing.limit && rate.window() == standing.window
 }
 
-fn per(window: Duration) -> String {
+fn write_window(sheet: &mut Sheet, window: Duration) {
     match (window.as_secs(), window.subsec_nanos()) {
-        (1, 0) => "per second".to_owned(),
-        (60, 0) => "per minute".to_owned(),
-        (3_600, 0) => "per hour".to_owned(),
-        (86_400, 0) => "per day".to_owned(),
-        _ => format!("per {} seconds", seconds(window)),
+        (1, 0) => sheet.push("per second"),
+        (60, 0) => sheet.push("per minute"),
+        (3_600, 0) => sheet.push("per hour"),
+        (86_400, 0) => sheet.push("per day"),
+        _ => sheet.push("per ").decimal(seconds(window)).push(" seconds"),
+    };
+}
+
+fn write_whom(sheet: &mut Sheet, key: &KeySpec) {
+    if key.0.is_empty() {
+        sheet.push("all callers together");
+    }
+    for (number, source) in key.0.iter().enumerate() {
+        sheet.push(if number == 0 { "" } else { " and " });
+        match source {
+            KeySource::Caller => sheet.push("this caller"),
+            KeySource::ClientIp => sheet.push("this address"),
+            KeySource::Header(name) if name == "x-api-key" => sheet.push("this API key"),
+            KeySource::Header(name) => sheet.push("this ").push(name),
+            KeySource::Path => sheet.push("this path"),
+            KeySource::Route => sheet.push("this route"),
+            KeySource::Global => sheet.push("all callers together"),
+        };
     }
 }
 
-fn whom(key: &KeySpec) -> String {
-    let parts: Vec<String> = key
-        .0
-        .iter()
-        .map(|source| match source {
-            KeySource::Caller => "this caller".to_owned(),
-            KeySource::ClientIp => "this address".to_owned(),
-            KeySource::Header(name) if name == "x-api-key" => "this API key".to_owned(),
-            KeySource::Header(name) => format!("this {name}"),
-            KeySource::Path => "this path".to_owned(),
-            KeySource::Route => "this route".to_owned(),
-            KeySource::Global => "all callers together".to_owned(),
-        })
-        .collect();
-    if parts.is_empty() { "all callers together".to_owned() } else { parts.join(" and ") }
-}
-
-/// A length of time in seconds, to the millisecond, rounded up: `2`, `0.093`.
-pub(crate) fn seconds(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-    Cost::from_micros(millis.saturating_mul(1_000)).to_string()
+/// A length of time as the number of its seconds, to the millisecond, rounded up: `2`, `0.093`.
+pub(crate) const fn seconds(duration: Duration) -> Cost {
+    let millis = duration.subsec_nanos().div_ceil(1_000_000) as u64;
+    Cost::from_micros(duration.as_secs().saturating_mul(1_000).saturating_add(millis).saturating_mul(1_000))
 }
 
 /// A length of time in whole seconds, rounded up.
-pub(crate) fn whole_seconds(duration: Duration) -> u64 {
-    duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0))
+pub(crate) const fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs().saturating_add((duration.subsec_nanos() > 0) as u64)
 }
 
 #[cfg(test)]
@@ -80,14 +137,19 @@ mod tests {
             (2_500_000_001, "2.501", 3),
         ] {
             let duration = Duration::from_nanos(nanos);
-            assert_eq!((seconds(duration).as_str(), whole_seconds(duration)), (text, whole));
+            assert_eq!((seconds(duration).to_string().as_str(), whole_seconds(duration)), (text, whole));
         }
     }
 
     #[test]
     fn keys_are_named_as_callers_know_them() {
-        let key = KeySpec(vec![KeySource::Header("x-api-key".to_owned()), KeySource::Path]);
-        assert_eq!(whom(&key), "this API key and this path");
-        assert_eq!(whom(&KeySpec::default()), "all callers together");
+        let whom = |key| {
+            let mut sheet = Sheet::with_room(0);
+            write_whom(&mut sheet, &KeySpec(key));
+            sheet.cut()
+        };
+        let key = vec![KeySource::Header("x-api-key".to_owned()), KeySource::Path];
+        assert_eq!(whom(key), "this API key and this path");
+        assert_eq!(whom(vec![]), "all callers together");
     }
 }

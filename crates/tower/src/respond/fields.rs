@@ -18,10 +18,11 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_core::WallTime;
-use tidegate_policy::policy::{LegacyReset, Limit, Rule, Settle};
+use tidegate_policy::policy::{LegacyReset, Limit, Settle};
 use tidegate_policy::{Standing, Standings};
 
 use super::detail::whole_seconds;
+use super::sheet::Sheet;
 use super::structured::List;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -31,12 +32,10 @@ const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remain
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// Adds both fields for the rules that callers may know of. `retry` is what `Retry-After` says, if it is said.
-pub(crate) fn write(headers: &mut HeaderMap, standings: &Standings, retry: Option<u64>) {
-    let (mut policy, mut state) = (List::default(), List::default());
-    for standing in standings.iter().filter(|standing| is_told(&standing.rule)) {
-        let name = &standing.rule.name;
-        policy.item(name).integer("q", standing.limit.whole());
-        state.item(name).integer("r", standing.remaining.whole());
+pub(crate) fn write(headers: &mut HeaderMap, sheet: &mut Sheet, standings: &Standings, retry: Option<u64>) {
+    let mut policy = List::on(sheet);
+    for standing in told(standings) {
+        policy.item(&standing.rule.name).integer("q", standing.limit.whole());
         if let Some(unit) = unit(standing) {
             policy.string("qu", unit);
         }
@@ -44,12 +43,17 @@ pub(crate) fn write(headers: &mut HeaderMap, standings: &Standings, retry: Optio
         if !standing.is_concurrency {
             policy.integer("w", whole_seconds(standing.window).max(1));
         }
+    }
+    append(headers, POLICY, policy.finish());
+
+    let mut state = List::on(sheet);
+    for standing in told(standings) {
+        state.item(&standing.rule.name).integer("r", standing.remaining.whole());
         let until = retry.or_else(|| (!standing.is_concurrency).then(|| whole_seconds(standing.reset)));
         if let Some(seconds) = until {
             state.integer("t", seconds);
         }
     }
-    append(headers, POLICY, policy.finish());
     append(headers, STATE, state.finish());
 }
 
@@ -61,8 +65,8 @@ pub(crate) fn write_legacy(
     retry: Option<u64>,
     wall: WallTime,
 ) {
-    let told = standings.iter().filter(|standing| is_told(&standing.rule));
-    let Some(nearest) = told.min_by_key(|standing| (!standing.is_violated, standing.remaining)) else {
+    let Some(nearest) = told(standings).min_by_key(|standing| (!standing.is_violated, standing.remaining))
+    else {
         return;
     };
     let seconds = retry.unwrap_or_else(|| whole_seconds(nearest.reset));
@@ -76,10 +80,10 @@ pub(crate) fn write_legacy(
 }
 
 /// Callers are told of rules that are theirs. What we can bear is nobody's business.
-const fn is_told(rule: &Rule) -> bool {
-    match rule.limit {
+fn told(standings: &Standings) -> impl Iterator<Item = &Standing> {
+    standings.iter().filter(|standing| match standing.rule.limit {
         Limit::Rate(_) | Limit::Concurrency(_) => true,
-    }
+    })
 }
 
 /// What is counted, where it is not requests.
@@ -94,8 +98,8 @@ fn unit(standing: &Standing) -> Option<&'static str> {
 }
 
 /// Adds a line below those that are there.
-pub(super) fn append(headers: &mut HeaderMap, name: HeaderName, value: Option<String>) {
-    if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+pub(super) fn append(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+    if let Some(value) = value {
         headers.append(name, value);
     }
 }

@@ -7,8 +7,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::kind::Kind;
 use super::protobuf::{self, Violation};
@@ -29,16 +28,15 @@ pub(crate) enum Pushback {
     Silent,
 }
 
-/// The refusal without the fields that all refusals share.
-pub(crate) fn refusal(
+/// Writes the fields that only these refusals have.
+pub(crate) fn write(
+    headers: &mut HeaderMap,
     kind: Kind,
     content_type: HeaderValue,
-    message: &str,
+    message: &[u8],
     pushback: Pushback,
     violations: &[Violation<'_>],
-) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::new());
-    let headers = response.headers_mut();
+) {
     headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert(STATUS, u16::from(kind.grpc_status()).into());
     if let Ok(message) = HeaderValue::try_from(percent_encoded(message)) {
@@ -59,7 +57,6 @@ pub(crate) fn refusal(
     if let Ok(details) = HeaderValue::try_from(protobuf::base64(&details)) {
         headers.insert(DETAILS, details);
     }
-    response
 }
 
 /// Whole milliseconds, rounded up, in the 31 bits that a pushback has.
@@ -68,9 +65,9 @@ fn pushback_millis(delay: Duration) -> i32 {
 }
 
 /// Escapes everything but what can be seen in ASCII, and the sign that escapes.
-fn percent_encoded(message: &str) -> String {
+fn percent_encoded(message: &[u8]) -> String {
     let mut encoded = String::with_capacity(message.len());
-    for byte in message.bytes() {
+    for &byte in message {
         match byte {
             b'%' | ..=0x1f | 0x7f.. => {
                 // Writing to a string cannot fail.
@@ -88,7 +85,7 @@ mod tests {
 
     #[test]
     fn messages_survive_as_ascii() {
-        assert_eq!(percent_encoded("10 requests, 50%\r\né"), "10 requests, 50%25%0D%0A%C3%A9");
+        assert_eq!(percent_encoded("10 requests, 50%\r\né".as_bytes()), "10 requests, 50%25%0D%0A%C3%A9");
     }
 
     #[test]

@@ -1,91 +1,63 @@
 //! A refusal as `application/problem+json` (RFC 9457).
 
-use bytes::Bytes;
-use http::{HeaderValue, Response, header};
+use std::fmt::Write;
+
 use tidegate_core::Retry;
 use tidegate_policy::{DecisionId, Standing, Standings};
 
-use super::detail::{self, seconds};
-use super::json::{self, Object};
-use super::kind::Kind;
-use super::{Said, named};
-
-/// One sentence for the caller: what it may do, or what to do instead.
-pub(crate) fn detail(kind: Kind, rule: &str, standings: &Standings) -> String {
-    match kind {
-        Kind::Quota | Kind::Concurrency => {
-            let violated = standings.iter().filter(|standing| standing.is_violated);
-            violated.map(detail::detail).collect::<Vec<_>>().join("; ")
-        }
-        Kind::Blocked => format!("blocked by an operator in rule {rule}"),
-        Kind::Unclear
-        | Kind::Overloaded
-        | Kind::Throttled
-        | Kind::Late
-        | Kind::NoRoute
-        | Kind::Unreachable
-        | Kind::Silent => general(kind).to_owned(),
-    }
-}
-
-/// The same where no rule can be named.
-pub(crate) const fn general(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Quota => "the quota is used up for now",
-        Kind::Concurrency => "too many requests are in flight",
-        Kind::Blocked => "blocked by an operator",
-        Kind::Unclear => "the request can be read in two ways",
-        Kind::Overloaded => "too busy for this request at the moment",
-        Kind::Throttled => "what would be called refuses too much at the moment",
-        Kind::Late => "the deadline has passed, or would pass before the answer",
-        Kind::NoRoute => "no route of this gateway takes the request",
-        Kind::Unreachable => "the service behind this gateway could not be reached",
-        Kind::Silent => "the service behind this gateway did not answer in time",
-    }
-}
+use super::detail::seconds;
+use super::sheet::Sheet;
+use super::{Said, json, named};
 
 /// The problem of a request that the gate refused.
-pub(crate) fn refusal(said: &Said<'_>, id: DecisionId, standings: &Standings) -> Response<Bytes> {
-    let mut problem = begin(said);
+pub(crate) fn write(sheet: &mut Sheet, said: &Said<'_>, id: DecisionId, standings: &Standings) {
+    write_members(sheet, said);
     if said.kind.shows_rules() {
-        let violated = || standings.iter().filter(|standing| standing.is_violated);
-        let names = violated().map(|standing| json::text(&standing.rule.name));
-        problem = problem.raw("violated-policies", json::array(names));
-        problem = problem.raw("quota", json::array(violated().map(quota)));
+        write_array(sheet.push(r#","violated-policies":"#), standings, write_name);
+        write_array(sheet.push(r#","quota":"#), standings, write_quota);
     }
-    respond(said, problem.text("instance", &format!("urn:tidegate:decision:{}", id)))
+    // Writing on a sheet cannot fail.
+    let _written = write!(sheet, r#","instance":"urn:tidegate:decision:{id}"}}"#);
 }
 
 /// The problem of a request that no rule refused.
-pub(crate) fn plain(said: &Said<'_>) -> Response<Bytes> {
-    respond(said, begin(said))
+pub(crate) fn write_plain(sheet: &mut Sheet, said: &Said<'_>) {
+    write_members(sheet, said);
+    sheet.push("}");
 }
 
-fn begin(said: &Said<'_>) -> Object {
+/// The members that every problem has.
+fn write_members(sheet: &mut Sheet, said: &Said<'_>) {
     let (kind, title) = said.kind.problem();
-    let problem = Object::new().text("type", kind).text("title", title);
-    problem.raw("status", said.kind.status().as_u16()).text("detail", &said.detail)
+    sheet.push(r#"{"type":""#).push(kind).push(r#"","title":""#).push(title).push(r#"","status":"#);
+    sheet.integer(said.kind.status().as_u16().into()).push(r#","detail":"#);
+    json::text(sheet, |text| said.detail.write(text));
 }
 
-/// How far one violated rule is used up.
-fn quota(standing: &Standing) -> String {
-    let mut quota = Object::new()
-        .text("rule", &standing.rule.name)
-        .raw("limit", standing.limit)
-        .raw("used", standing.used);
+/// What is to be said of each violated rule.
+fn write_array(sheet: &mut Sheet, standings: &Standings, write: impl Fn(&mut Sheet, &Standing)) {
+    let violated = standings.iter().filter(|standing| standing.is_violated);
+    sheet.push("[");
+    for (number, standing) in violated.enumerate() {
+        write(sheet.push(if number == 0 { "" } else { "," }), standing);
+    }
+    sheet.push("]");
+}
+
+fn write_name(sheet: &mut Sheet, standing: &Standing) {
+    json::text(sheet, |text| _ = text.push(&standing.rule.name));
+}
+
+/// How far a violated rule is used up.
+fn write_quota(sheet: &mut Sheet, standing: &Standing) {
+    write_name(sheet.push(r#"{"rule":"#), standing);
+    sheet.push(r#","limit":"#).decimal(standing.limit);
+    sheet.push(r#","used":"#).decimal(standing.used);
     if !standing.is_concurrency {
-        quota = quota.raw("window_seconds", seconds(standing.window));
+        sheet.push(r#","window_seconds":"#).decimal(seconds(standing.window));
     }
     if let Some(Retry::After(delay)) = standing.retry {
-        quota = quota.raw("retry_after", seconds(named(delay)));
+        sheet.push(r#","retry_after":"#).decimal(seconds(named(delay)));
     }
-    quota.finish()
-}
-
-fn respond(said: &Said<'_>, problem: Object) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(problem.finish()));
-    *response.status_mut() = said.kind.status();
-    let problem_json = HeaderValue::from_static("application/problem+json");
-    response.headers_mut().insert(header::CONTENT_TYPE, problem_json);
-    response
+    sheet.push("}");
 }

@@ -49,17 +49,17 @@ impl Message {
 #[derive(Debug)]
 pub(crate) struct Violation<'a> {
     pub(crate) subject: &'a str,
-    pub(crate) description: &'a str,
+    pub(crate) description: &'a [u8],
 }
 
 /// The `google.rpc.Status` of a refusal.
 pub(crate) fn status(
     code: u8,
-    message: &str,
+    message: &[u8],
     retry: Option<Duration>,
     violations: &[Violation<'_>],
 ) -> Vec<u8> {
-    let mut status = Message::default().number(1, u64::from(code)).bytes(2, message.as_bytes());
+    let mut status = Message::default().number(1, u64::from(code)).bytes(2, message);
     if !violations.is_empty() {
         status = status.bytes(3, &any("google.rpc.QuotaFailure", &quota_failure(violations)));
     }
@@ -84,7 +84,7 @@ fn quota_failure(violations: &[Violation<'_>]) -> Vec<u8> {
         .iter()
         .map(|violation| {
             let subject = Message::default().bytes(1, violation.subject.as_bytes());
-            subject.bytes(2, violation.description.as_bytes()).0
+            subject.bytes(2, violation.description).0
         })
         .fold(Message::default(), |message, violation| message.bytes(1, &violation))
         .0

@@ -1,0 +1,149 @@
+//! What the texts of one answer are written on.
+//!
+//! An answer is a body and a few fields, all of them short. In memory of its own each would cost as much to
+//! allocate as to write. So they are written one after another on one sheet, and whatever is finished is cut off:
+//! a part of the same memory, which goes when the last of its parts goes.
+//!
+//! ```text
+//! {"type":"https://…","status":429,…}1tidegate;error=http_request_denied…"per_key";q=20;w=2…
+//! ╰─────────────── body ────────────╯│╰──────── Proxy-Status ────────╯
+//!                               Retry-After
+//! ```
+//!
+//! Refusing must stay cheaper than serving, so numbers are written digit by digit: the standard library's way
+//! through a formatter takes five times as long.
+
+use std::fmt::{self, Write};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderValue;
+use tidegate_core::Cost;
+
+/// Texts that are being written.
+#[derive(Debug)]
+pub(crate) struct Sheet(BytesMut);
+
+impl Sheet {
+    /// One with room for so many bytes; where they are not enough, it gets more.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self(BytesMut::with_capacity(bytes))
+    }
+
+    /// Whether nothing was written since the last cut.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A text as it is.
+    #[inline]
+    pub(crate) fn push(&mut self, text: &str) -> &mut Self {
+        self.0.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(&mut self, value: u64) -> &mut Self {
+        const MOST_DIGITS: usize = 20;
+        let (mut digits, mut first, mut rest) = ([0; MOST_DIGITS], MOST_DIGITS, value);
+        loop {
+            first -= 1;
+            digits[first] = digit(rest % 10);
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.0.extend_from_slice(&digits[first..]);
+        self
+    }
+
+    /// A cost, as its `Display` writes it: `12`, `0.01`.
+    pub(crate) fn decimal(&mut self, value: Cost) -> &mut Self {
+        self.integer(value.whole());
+        let (mut fraction, mut place) = (value.micros() % 1_000_000, 100_000);
+        if fraction > 0 {
+            self.push(".");
+        }
+        while fraction > 0 {
+            self.0.extend_from_slice(&[digit(fraction / place)]);
+            (fraction, place) = (fraction % place, place / 10);
+        }
+        self
+    }
+
+    /// What `write` writes, but if some bytes of it cannot stay as they are, `rewrite` writes it once more.
+    #[inline]
+    pub(crate) fn checked(
+        &mut self,
+        write: impl FnOnce(&mut Self),
+        is_plain: impl Fn(u8) -> bool,
+        rewrite: impl FnOnce(&mut Self, &str),
+    ) -> &mut Self {
+        let start = self.0.len();
+        write(self);
+        // Without an early return, so that the loop looks at many bytes at once.
+        if !self.0[start..].iter().fold(true, |are_plain, byte| are_plain & is_plain(*byte)) {
+            let text = String::from_utf8_lossy(&self.0[start..]).into_owned();
+            self.0.truncate(start);
+            rewrite(self, &text);
+        }
+        self
+    }
+
+    /// What was written since the last cut.
+    pub(crate) fn cut(&mut self) -> Bytes {
+        self.0.split().freeze()
+    }
+
+    /// The same as a field's value; none if nothing was written, or what no field can hold.
+    pub(crate) fn cut_field(&mut self) -> Option<HeaderValue> {
+        if self.is_blank() { None } else { HeaderValue::from_maybe_shared(self.cut()).ok() }
+    }
+}
+
+impl Write for Sheet {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text);
+        Ok(())
+    }
+}
+
+const fn digit(value: u64) -> u8 {
+    b'0' + (value % 10) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Sheet)) -> Bytes {
+        let mut sheet = Sheet::with_room(0);
+        write(&mut sheet);
+        sheet.cut()
+    }
+
+    #[test]
+    fn numbers_are_written_as_elsewhere() {
+        for number in [0, 9, 10, 99, 100, 1_234_567_890, u64::MAX] {
+            assert_eq!(written(|sheet| _ = sheet.integer(number)), number.to_string());
+            let cost = Cost::from_micros(number);
+            assert_eq!(written(|sheet| _ = sheet.decimal(cost)), cost.to_string());
+        }
+        for micros in [1, 10_000, 2_500_000, 999_999, 1_000_000, 12_345_678, 20_000_000] {
+            let cost = Cost::from_micros(micros);
+            assert_eq!(written(|sheet| _ = sheet.decimal(cost)), cost.to_string());
+        }
+    }
+
+    #[test]
+    fn parts_are_cut_off_one_by_one_and_stay() {
+        let mut sheet = Sheet::with_room(4);
+        let first = sheet.push("first").cut();
+        let second = sheet.push("and a ").push("second").cut_field();
+        assert!(sheet.is_blank());
+        assert_eq!(sheet.cut_field(), None);
+        assert_eq!(sheet.push("a\nb").cut_field(), None, "fields have one line");
+        drop(sheet);
+        assert_eq!((first.as_ref(), second.unwrap().as_bytes()), (&b"first"[..], &b"and a second"[..]));
+    }
+}
