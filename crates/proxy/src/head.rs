@@ -28,6 +28,9 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<(), &'static str> {
     if request.method() == Method::CONNECT {
         return Err("this gateway opens no tunnels");
     }
+    if request.uri().authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("the target of the request names a user");
+    }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(_), Some(_)) => Err("the request has more than one Host field"),
@@ -166,8 +169,12 @@ impl Hop {
 
 /// Makes a request ready to be sent on.
 pub(crate) fn send_on<B>(request: &mut Request<B>, hop: &Hop, says: ClientAddress, is_upgrade: bool) {
-    let via = if request.version() == Version::HTTP_2 { VIA_2 } else { VIA_1_1 };
+    let is_h2 = request.version() == Version::HTTP_2;
+    let via = if is_h2 { VIA_2 } else { VIA_1_1 };
     take_authority(request);
+    if is_h2 {
+        join_cookies(request.headers_mut());
+    }
     let headers = request.headers_mut();
     strip(headers, is_upgrade);
     keep_trailers(headers);
@@ -218,6 +225,28 @@ fn take_authority<B>(request: &mut Request<B>) {
         request.headers_mut().insert(header::HOST, host);
     }
     *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+}
+
+/// HTTP/2 may cut cookies into crumbs, a line each; HTTP/1 knows only one line (RFC 9113 §8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let Entry::Occupied(mut cookies) = headers.entry(header::COOKIE) else { return };
+    let crumbs: Vec<&[u8]> = cookies.iter().map(HeaderValue::as_bytes).collect();
+    if crumbs.len() < 2 {
+        return;
+    }
+    if let Ok(joined) = HeaderValue::try_from(crumbs.join(&b"; "[..])) {
+        cookies.insert(joined);
+    }
+}
+
+/// HTTP/1.1 wants a host; whoever speaks an older version may have named none.
+pub(crate) fn name_host<B>(request: &mut Request<B>, endpoint: &Endpoint) {
+    if request.headers().contains_key(header::HOST) {
+        return;
+    }
+    if let Ok(host) = HeaderValue::try_from(endpoint.authority.as_str()) {
+        request.headers_mut().insert(header::HOST, host);
+    }
 }
 
 /// HTTP/2 has the host in the request's target instead of a field.
@@ -292,7 +321,17 @@ mod tests {
     }
 
     #[test]
+    fn crumbs_of_cookies_are_joined() {
+        let request =
+            Request::get("/").version(Version::HTTP_2).header("cookie", "a=1").header("cookie", "b=2");
+        let request = sent_on(request);
+        assert_eq!(request.headers().get_all("cookie").iter().collect::<Vec<_>>(), ["a=1; b=2"]);
+    }
+
+    #[test]
     fn hosts_must_be_clear() {
+        let user = Request::get("http://user@a/").header("host", "a").body(()).unwrap();
+        assert!(check(&user).is_err());
         let of = |version, hosts: &[&str]| {
             let request =
                 hosts.iter().fold(Request::get("/").version(version), |it, host| it.header("host", *host));

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, header};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused};
 use tidegate_tower::respond::{Speech, Trouble};
@@ -74,6 +74,12 @@ impl<'a> Walk<'a> {
         let flaw = self.caller.watch.begin();
         if let Err(what) = flaw.map_or_else(|| head::check(&request), Err) {
             return Err(self.unsound(what));
+        }
+        // Over HTTP/1 the parser has counted them.
+        if request.headers().len() > self.caller.listener.spec().max_headers {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(self.answer(response, None));
         }
         self.drop_aliases(&mut request);
         let asked = self

@@ -231,7 +231,10 @@ impl Line {
         mut request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, (Option<Box<Request<RequestBody>>>, CallFailure)> {
         let sent = match &mut self.sender {
-            Sender::One(sender) => sender.try_send_request(request).await,
+            Sender::One(sender) => {
+                head::name_host(&mut request, &self.reach.endpoint.spec);
+                sender.try_send_request(request).await
+            }
             Sender::Many(many) => {
                 head::name_authority(&mut request, &self.reach.endpoint.spec);
                 many.sender.try_send_request(request).await
