@@ -161,7 +161,6 @@ impl Upstream {
         now: u64,
         mut request: Request<RequestBody>,
     ) -> Result<Response<UpstreamBody>, Unasked> {
-        let began = (self.endpoints.len() > 1).then(Instant::now);
         loop {
             let mut line = match endpoint.line(worker, now).await {
                 Ok(line) => line,
@@ -170,10 +169,12 @@ impl Upstream {
             // A connection that nobody has used for a while may have been closed from the other side just now.
             let spare = line.may_be_stale(now).then(|| spare(&request)).flatten();
             let is_fresh = line.is_fresh();
+            // Connecting says nothing about how fast it answers.
+            let began = (self.endpoints.len() > 1).then(Instant::now);
             match line.send(request).await {
                 Ok(response) => {
                     if let Some(began) = began {
-                        endpoint.took(began.elapsed());
+                        endpoint.took(now, began.elapsed());
                     }
                     return Ok(response.map(|body| UpstreamBody::new(body, line, self.spec.timeout)));
                 }
@@ -202,7 +203,7 @@ impl Upstream {
         let first = (roll as usize) % count;
         let second = (first + 1 + ((roll >> 32) as usize) % (count - 1)) % count;
         let (first, second) = (drawn.get(first)?, drawn.get(second)?);
-        Some(if second.load() < first.load() { second } else { first })
+        Some(if second.load(now) < first.load(now) { second } else { first })
     }
 
     /// Closes what has been idle for too long.

@@ -16,6 +16,9 @@ const PASSED_OVER: u64 = 1_000;
 /// How much of the smoothed latency stays with each answer: seven eighths.
 const KEPT_EIGHTHS: u64 = 7;
 
+/// After so many milliseconds without an answer the latency counts half: what was slow once is asked again.
+const HALVED_AFTER: u64 = 1_000;
+
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) spec: policy::Endpoint,
@@ -29,6 +32,8 @@ pub(crate) struct Endpoint {
     in_flight: AtomicUsize,
     /// Smoothed time to the head of an answer, in microseconds.
     latency: AtomicU64,
+    /// When it was last measured, in ticks.
+    measured: AtomicU64,
     unwell_until: AtomicU64,
     pub(crate) failures: AtomicU64,
 }
@@ -49,6 +54,7 @@ impl Endpoint {
             open: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             latency: AtomicU64::new(0),
+            measured: AtomicU64::new(0),
             unwell_until: AtomicU64::new(0),
             failures: AtomicU64::new(0),
         }
@@ -70,20 +76,27 @@ impl Endpoint {
     }
 
     /// How much it has to do: requests in flight, the next one included, times their length.
-    pub(super) fn load(&self) -> u64 {
+    pub(super) fn load(&self, now: u64) -> u64 {
         let in_flight = self.in_flight.load(Ordering::Relaxed) as u64 + 1;
-        in_flight.saturating_mul(self.latency.load(Ordering::Relaxed).max(1))
+        in_flight.saturating_mul(self.latency(now).max(1))
+    }
+
+    /// The smoothed latency, fading while nobody measures it.
+    fn latency(&self, now: u64) -> u64 {
+        let age = now.saturating_sub(self.measured.load(Ordering::Relaxed)) / HALVED_AFTER;
+        self.latency.load(Ordering::Relaxed) >> age.min(63)
     }
 
     /// An answer's head came after so long.
-    pub(super) fn took(&self, time: Duration) {
+    pub(super) fn took(&self, now: u64, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX >> 8).min(u64::MAX >> 8);
         // Two workers may overwrite each other's; the next answers correct it.
-        let smoothed = match self.latency.load(Ordering::Relaxed) {
+        let smoothed = match self.latency(now) {
             0 => micros,
             before => (before * KEPT_EIGHTHS + micros) / (KEPT_EIGHTHS + 1),
         };
         self.latency.store(smoothed.max(1), Ordering::Relaxed);
+        self.measured.store(now, Ordering::Relaxed);
     }
 
     pub(super) fn is_up(&self, now: u64) -> bool {
@@ -125,5 +138,28 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint() -> Endpoint {
+        let spec = policy::Endpoint::new(false, "a", None);
+        let upstream = policy::Upstream::new("a", vec![spec.clone()]);
+        Endpoint::new(&Arc::new(upstream), &spec, 1, Connector::new(false))
+    }
+
+    #[test]
+    fn what_was_slow_once_is_forgiven_in_time() {
+        let endpoint = endpoint();
+        endpoint.took(5_000, Duration::from_micros(800));
+        assert_eq!(
+            [5_000, 5_999, 6_000, 7_000, 100_000].map(|now| endpoint.load(now)),
+            [800, 800, 400, 200, 1]
+        );
+        endpoint.took(6_000, Duration::from_micros(1_200));
+        assert_eq!(endpoint.load(6_000), 500, "seven eighths of what is left, and an eighth of the news");
     }
 }
