@@ -6,8 +6,19 @@
 #![expect(clippy::panic, reason = "a test that cannot be set up must fail")]
 
 mod client_address;
+mod concurrency;
+mod costs;
+mod grpc;
+mod h2;
 mod hops;
+mod keys;
 mod limits;
 mod quick_start;
+mod rates;
+mod semantics;
 mod smuggling;
 mod support;
+mod telling;
+mod tls;
+mod upstream_failures;
+mod websocket;

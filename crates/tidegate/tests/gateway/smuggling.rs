@@ -101,6 +101,7 @@ fn unclear_hosts_are_refused() {
         ("the same Host twice", "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
         ("a list of Hosts", "GET / HTTP/1.1\r\nHost: a, b\r\n\r\n"),
         ("a Host with a path", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"),
+        ("a target with a user", "GET http://a@b/ HTTP/1.1\r\nHost: b\r\n\r\n"),
         ("a Host with a user", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n"),
     ]);
 }

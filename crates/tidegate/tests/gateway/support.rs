@@ -10,6 +10,7 @@
 //! | send any bytes and read whole answers | [`Client`] |
 //! | have a service that answers, breaks off or hangs as told | [`Upstream`] |
 //! | speak HTTP/2 | [`H2Client`], [`H2Upstream`] |
+//! | encrypt either side | [`tls`] |
 //! | let one side wait for the other, without sleeping | [`Latch`] |
 
 #![allow(unused_imports, reason = "the files of this folder use different parts of the support")]
@@ -20,6 +21,7 @@ mod h2;
 mod latch;
 mod lines;
 mod message;
+pub mod tls;
 mod upstream;
 mod wire;
 

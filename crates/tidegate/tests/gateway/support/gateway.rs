@@ -36,16 +36,21 @@ impl Gateway {
 
     /// With a policy and other files beside it.
     pub fn start_with(policy: &str, files: &[(&str, &str)]) -> Self {
-        Self::launch(Folder::with(policy, files), &["-c", POLICY])
+        Self::launch(Folder::with(policy, files), &["-c", POLICY], &[])
+    }
+
+    /// With a policy, and variables in its environment.
+    pub fn start_among(variables: &[(&str, &str)], policy: &str) -> Self {
+        Self::launch(Folder::with(policy, &[]), &["-c", POLICY], variables)
     }
 
     /// With flags instead of a file.
     pub fn start_by_flags(flags: &[&str]) -> Self {
-        Self::launch(Folder::with("", &[]), flags)
+        Self::launch(Folder::with("", &[]), flags, &[])
     }
 
-    fn launch(folder: Folder, flags: &[&str]) -> Self {
-        let process = Process::run(&folder, flags);
+    fn launch(folder: Folder, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let process = Process::run(&folder, flags, variables);
         let ready = process.errors.find(|line| line.starts_with("tidegate: ") && line.contains("serving "));
         let ready = ready.unwrap_or_else(|| panic!("not ready: {:#?}", process.errors.so_far()));
         let (_, addresses) = ready.rsplit_once("serving ").unwrap();
@@ -121,7 +126,7 @@ impl Gateway {
 /// Runs the binary with a policy it must refuse; gives its exit code and everything it said.
 pub fn refused_to_start(policy: &str, files: &[(&str, &str)]) -> (i32, String) {
     let folder = Folder::with(policy, files);
-    let mut process = Process::run(&folder, &["-c", POLICY]);
+    let mut process = Process::run(&folder, &["-c", POLICY], &[]);
     let code = process.wait().code().expect("it ends by itself");
     (code, process.errors.all().join("\n"))
 }
@@ -138,9 +143,9 @@ struct Process {
 }
 
 impl Process {
-    fn run(folder: &Folder, flags: &[&str]) -> Self {
+    fn run(folder: &Folder, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.arg("run").args(flags).current_dir(&folder.0);
+        command.arg("run").args(flags).current_dir(&folder.0).envs(variables.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
         let errors = Lines::follow(child.stderr.take().unwrap());

@@ -3,10 +3,11 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
 
-use super::PATIENCE;
 use super::message::Message;
 use super::wire::Wire;
+use super::{PATIENCE, tls};
 
 /// A service on a port of its own.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ struct Journal {
     most_open: AtomicUsize,
     bytes: Arc<AtomicUsize>,
     requests: Mutex<Vec<Message>>,
+    arrivals: Mutex<Vec<(String, Instant)>>,
     changed: Condvar,
 }
 
@@ -77,24 +79,7 @@ impl Answer {
 impl Upstream {
     /// Answers every request.
     pub fn answering(answer: impl Fn(&Message) -> Answer + Send + Sync + 'static) -> Self {
-        Self::noting(move |wire, note| {
-            while let Some(request) = wire.request() {
-                note(&request);
-                let answer = answer(&request);
-                if wire.try_send(&answer.bytes).is_err() {
-                    return;
-                }
-                match answer.then {
-                    Then::NextRequest => {}
-                    Then::Close => return,
-                    Then::Hang => {
-                        // Until the other side gives up.
-                        wire.rest();
-                        return;
-                    }
-                }
-            }
-        })
+        Self::noting(answer_all(answer))
     }
 
     /// Answers every request with the same short text.
@@ -108,6 +93,18 @@ impl Upstream {
     }
 
     fn noting(script: impl Fn(&mut Wire, &dyn Fn(&Message)) + Send + Sync + 'static) -> Self {
+        Self::listening(Wire::new, script)
+    }
+
+    /// Answers every request over encrypted connections.
+    pub fn answering_over_tls(answer: impl Fn(&Message) -> Answer + Send + Sync + 'static) -> Self {
+        Self::listening(tls::accept, answer_all(answer))
+    }
+
+    fn listening(
+        accept: impl Fn(TcpStream) -> Wire + Send + Copy + 'static,
+        script: impl Fn(&mut Wire, &dyn Fn(&Message)) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, journal) = (listener.local_addr().unwrap(), Arc::new(Journal::default()));
         let (noted, script) = (Arc::clone(&journal), Arc::new(script));
@@ -119,7 +116,7 @@ impl Upstream {
                 let (journal, script) = (Arc::clone(&noted), Arc::clone(&script));
                 journal.opened();
                 std::thread::spawn(move || {
-                    let mut wire = Wire::new(socket).counting(Arc::clone(&journal.bytes));
+                    let mut wire = accept(socket).counting(Arc::clone(&journal.bytes));
                     script(&mut wire, &|request| journal.note(request));
                     drop(wire);
                     journal.open.fetch_sub(1, Ordering::SeqCst);
@@ -155,6 +152,11 @@ impl Upstream {
         self.requests().iter().map(|request| request.target().to_owned()).collect()
     }
 
+    /// The targets of the requests it got, and when each had come.
+    pub fn arrivals(&self) -> Vec<(String, Instant)> {
+        self.journal.arrivals.lock().unwrap().clone()
+    }
+
     /// Waits until so many requests have come.
     pub fn wait_for(&self, count: usize) -> Vec<Message> {
         let requests = self.journal.requests.lock().unwrap();
@@ -180,6 +182,28 @@ impl Upstream {
     }
 }
 
+/// What is done to a connection whose requests are answered one after another.
+fn answer_all(answer: impl Fn(&Message) -> Answer) -> impl Fn(&mut Wire, &dyn Fn(&Message)) {
+    move |wire, note| {
+        while let Some(request) = wire.request() {
+            note(&request);
+            let answer = answer(&request);
+            if wire.try_send(&answer.bytes).is_err() {
+                return;
+            }
+            match answer.then {
+                Then::NextRequest => {}
+                Then::Close => return,
+                Then::Hang => {
+                    // Until the other side gives up.
+                    wire.rest();
+                    return;
+                }
+            }
+        }
+    }
+}
+
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.journal.is_closing.store(true, Ordering::SeqCst);
@@ -196,6 +220,7 @@ impl Journal {
     }
 
     fn note(&self, request: &Message) {
+        self.arrivals.lock().unwrap().push((request.target().to_owned(), Instant::now()));
         self.requests.lock().unwrap().push(request.clone());
         self.changed.notify_all();
     }

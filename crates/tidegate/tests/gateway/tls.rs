@@ -1,0 +1,96 @@
+//! Encrypted connections on both sides.
+
+use crate::support::{Answer, Client, Gateway, Upstream, tls};
+
+fn start(upstream: &Upstream, protocols: &str) -> Gateway {
+    let policy = format!(
+        "upstream = '{}'
+        [[listener]]
+        bind = '127.0.0.1:0'
+        protocols = {protocols}
+        tls = {{ cert = 'tls.crt', key = 'tls.key' }}",
+        upstream.url()
+    );
+    Gateway::start_with(&policy, &[("tls.crt", tls::CERT), ("tls.key", tls::KEY)])
+}
+
+#[test]
+fn a_caller_and_the_gateway_agree_on_a_protocol() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "['h2', 'http/1.1']");
+    for (offered, agreed) in [
+        (&["h2", "http/1.1"][..], Some("h2")),
+        (&["http/1.1", "h2"], Some("h2")),
+        (&["http/1.1"], Some("http/1.1")),
+        (&[], None),
+    ] {
+        assert_eq!(tls::connect(gateway.address(), offered).1.as_deref(), agreed, "{offered:?}");
+    }
+}
+
+#[test]
+fn http_1_is_spoken_over_tls() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "['h2', 'http/1.1']");
+    let (mut client, _) = tls::connect(gateway.address(), &["http/1.1"]);
+    for _ in 0..2 {
+        assert_eq!(client.get("/", &[]).text(), "hello");
+    }
+    assert_eq!(upstream.requests()[0].get("x-forwarded-proto"), Some("https"));
+}
+
+#[test]
+fn h2_is_spoken_over_tls() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "['h2', 'http/1.1']");
+    let client = tls::connect_h2(gateway.address());
+    assert_eq!(client.get("https://service.test/x", &[]).body, "hello");
+    let request = upstream.only_request();
+    assert_eq!((request.target(), request.get("host")), ("/x", Some("service.test")));
+    assert_eq!(request.get("x-forwarded-proto"), Some("https"));
+}
+
+#[test]
+fn a_listener_for_one_protocol_offers_one() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "['http/1.1']");
+    let (mut client, agreed) = tls::connect(gateway.address(), &["h2", "http/1.1"]);
+    assert_eq!((agreed.as_deref(), client.get("/", &[]).status()), (Some("http/1.1"), 200));
+}
+
+#[test]
+fn a_caller_who_does_not_encrypt_gets_nothing() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "['h2', 'http/1.1']");
+    let mut client = Client::connect(gateway.address());
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let rest = client.rest();
+    assert!(!rest.starts_with(b"HTTP"), "{:?}", String::from_utf8_lossy(&rest));
+    assert_eq!(upstream.bytes(), 0);
+}
+
+fn before_https(upstream: &Upstream, variables: &[(&str, &str)]) -> Gateway {
+    let port = upstream.address().port();
+    let policy = format!("listen = '127.0.0.1:0'\nupstream = 'https://localhost:{port}'");
+    Gateway::start_among(variables, &policy)
+}
+
+#[test]
+fn a_service_is_asked_over_tls() {
+    let upstream = Upstream::answering_over_tls(|_| Answer::text("secret"));
+    let gateway = before_https(&upstream, &[("SSL_CERT_FILE", tls::CERT_FILE)]);
+    let mut client = gateway.connect();
+    for _ in 0..2 {
+        let answer = client.get("/", &[]);
+        assert_eq!((answer.status(), answer.text()), (200, "secret"));
+    }
+    assert_eq!(upstream.connections(), 1);
+}
+
+#[test]
+fn a_service_that_nobody_vouches_for_is_not_asked() {
+    let upstream = Upstream::answering_over_tls(|_| Answer::text("secret"));
+    let gateway = before_https(&upstream, &[]);
+    assert_eq!(gateway.get("/", &[]).status(), 502);
+    assert!(upstream.requests().is_empty());
+}

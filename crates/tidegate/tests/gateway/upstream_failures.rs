@@ -1,0 +1,228 @@
+//! What callers see when the service behind the gateway fails, and what the service sees.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{Answer, Gateway, Latch, Upstream, request};
+
+/// A port on which nobody listens.
+fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+fn start(endpoints: &[&str], keys: &str) -> Gateway {
+    Gateway::start(&format!("listen = '127.0.0.1:0'\n[upstream.service]\nendpoints = {endpoints:?}\n{keys}"))
+}
+
+#[test]
+fn an_upstream_that_is_down_is_502() {
+    let gateway = start(&[&nobody()], "");
+    let answer = gateway.get("/", &[]);
+    assert_eq!((answer.status(), answer.get("content-type")), (502, Some("application/problem+json")));
+    assert_eq!(answer.get("proxy-status"), Some("tidegate;error=connection_refused"));
+    assert_eq!(answer.json()["status"], 502);
+    assert_eq!(gateway.statuses(3, "/", &[]), [502; 3], "the connection goes on");
+}
+
+#[test]
+fn an_upstream_that_is_silent_is_504() {
+    let upstream = Upstream::answering(|_| Answer::silence());
+    let gateway = start(&[&upstream.url()], "timeout = '100ms'");
+    let answer = gateway.get("/", &[]);
+    assert_eq!((answer.status(), answer.get("content-type")), (504, Some("application/problem+json")));
+    assert_eq!(answer.get("proxy-status"), Some("tidegate;error=http_response_timeout"));
+    assert_eq!(upstream.requests().len(), 1, "it is not asked again");
+}
+
+#[test]
+fn an_upstream_that_says_nonsense_is_502() {
+    for nonsense in
+        ["", "nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 999999 OK\r\n\r\n"]
+    {
+        let upstream = Upstream::answering(move |_| Answer::raw(nonsense).closing());
+        let gateway = start(&[&upstream.url()], "");
+        assert_eq!(gateway.get("/", &[]).status(), 502, "{nonsense:?}");
+        assert_eq!(upstream.requests().len(), 1, "{nonsense:?}");
+    }
+}
+
+/// A service that answers only once it is told to.
+fn holding(latch: &Latch) -> Upstream {
+    let latch = latch.clone();
+    Upstream::answering(move |_| {
+        latch.wait();
+        Answer::text("hello")
+    })
+}
+
+/// A service whose first connection answers once, takes the next request and closes without a word.
+fn closing_on_the_second() -> Upstream {
+    let count = AtomicUsize::new(0);
+    Upstream::answering(move |_| match count.fetch_add(1, Ordering::SeqCst) {
+        1 => Answer::raw("").closing(),
+        _ => Answer::text("hello"),
+    })
+}
+
+/// Lets a connection to the service grow so old that its end may cross a request on the way.
+fn grow_old() {
+    std::thread::sleep(Duration::from_millis(600));
+}
+
+#[test]
+fn a_get_over_a_connection_that_just_closed_is_sent_again() {
+    let upstream = closing_on_the_second();
+    let gateway = start(&[&upstream.url()], "");
+    let mut client = gateway.connect();
+    assert_eq!(client.get("/first", &[]).status(), 200);
+    grow_old();
+    assert_eq!(client.get("/second", &[]).status(), 200);
+    assert_eq!(upstream.targets(), ["/first", "/second", "/second"]);
+}
+
+#[test]
+fn a_post_is_never_sent_twice() {
+    let upstream = closing_on_the_second();
+    let gateway = start(&[&upstream.url()], "");
+    let mut client = gateway.connect();
+    assert_eq!(client.get("/first", &[]).status(), 200);
+    grow_old();
+    assert_eq!(client.ask("POST", "/second", &[], "body").status(), 502);
+    assert_eq!(client.ask("POST", "/third", &[], "body").status(), 200);
+    assert_eq!(upstream.targets(), ["/first", "/second", "/third"]);
+}
+
+#[test]
+fn a_connection_that_closed_while_idle_harms_nobody() {
+    let upstream = Upstream::answering(|_| Answer::text("hello").closing());
+    let gateway = start(&[&upstream.url()], "");
+    let mut client = gateway.connect();
+    for number in 0..50 {
+        let method = if number % 2 == 0 { "GET" } else { "POST" };
+        let status = client.ask(method, "/", &[], if number % 2 == 0 { "" } else { "body" }).status();
+        // The close may cross a request that cannot be sent twice; it must not be sent twice then.
+        assert!(status == 200 || (status == 502 && method == "POST"), "{status} for {method} {number}");
+    }
+    assert!(upstream.requests().len() <= 50);
+}
+
+#[test]
+fn half_an_answer_is_not_passed_off_as_a_whole_one() {
+    for half in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    ] {
+        let upstream = Upstream::answering(move |request| match request.target() {
+            "/half" => Answer::raw(half).closing(),
+            _ => Answer::text("hello"),
+        });
+        let gateway = start(&[&upstream.url()], "");
+        let mut client = gateway.connect();
+        client.send(request("GET", "/half", &[], ""));
+        assert!(client.try_response().is_none(), "{half:?}");
+        assert_eq!(gateway.get("/whole", &[]).text(), "hello");
+    }
+}
+
+#[test]
+fn a_connection_with_more_than_an_answer_in_it_is_not_used_again() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    let injected = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\ninjected";
+    let upstream = Upstream::answering(move |request| match request.target() {
+        "/first" => Answer::raw(format!("{answer}{injected}")),
+        _ => Answer::raw(answer),
+    });
+    let gateway = start(&[&upstream.url()], "");
+    let mut client = gateway.connect();
+    assert_eq!(client.get("/first", &[]).text(), "hello");
+    for _ in 0..3 {
+        assert_eq!(client.get("/second", &[]).text(), "hello");
+    }
+}
+
+#[test]
+fn a_dead_endpoint_is_noticed_by_nobody() {
+    let upstream = Upstream::ok();
+    let gateway = start(&[&nobody(), &upstream.url()], "");
+    let mut client = gateway.connect();
+    for number in 0..40 {
+        let method = if number % 2 == 0 { "GET" } else { "POST" };
+        assert_eq!(client.ask(method, "/", &[], "body").status(), 200, "{method} {number}");
+    }
+    assert_eq!(upstream.requests().len(), 40);
+}
+
+#[test]
+fn two_endpoints_share_the_work() {
+    let latch = Latch::default();
+    let (first, second) = (holding(&latch), holding(&latch));
+    let gateway = start(&[&first.url(), &second.url()], "");
+    let mut clients: Vec<_> = (0..20).map(|_| gateway.connect()).collect();
+    for (sent, client) in clients.iter_mut().enumerate() {
+        client.send(request("GET", "/", &[], ""));
+        // One after another, so that each goes where less is to be done.
+        let arrived = || first.requests().len() + second.requests().len();
+        while arrived() <= sent {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!([first.requests().len(), second.requests().len()], [10, 10]);
+    latch.open();
+    for client in &mut clients {
+        assert_eq!(client.response().status(), 200);
+    }
+}
+
+#[test]
+fn when_all_endpoints_are_dead_the_answer_is_502() {
+    let gateway = start(&[&nobody(), &nobody(), &nobody()], "");
+    assert_eq!(gateway.statuses(5, "/", &[]), [502; 5]);
+}
+
+#[test]
+fn connections_to_a_service_are_bounded_and_requests_wait_for_them() {
+    let upstream = Upstream::ok();
+    let gateway = start(&[&upstream.url()], "max_connections = 2\nconnect_timeout = '20s'");
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| assert_eq!(gateway.statuses(10, "/", &[]), [200; 10]));
+        }
+    });
+    assert_eq!(upstream.requests().len(), 160);
+    assert!(upstream.most_open() <= 2, "{}", upstream.most_open());
+}
+
+#[test]
+fn who_waits_too_long_for_a_connection_is_told_that_we_are_busy() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let gateway = start(&[&upstream.url()], "max_connections = 1\nconnect_timeout = '100ms'");
+    let mut first = gateway.connect();
+    first.send(request("GET", "/", &[], ""));
+    upstream.wait_for(1);
+    let busy = gateway.get("/", &[]);
+    assert_eq!((busy.status(), busy.get("x-envoy-overloaded")), (503, Some("true")));
+    assert!(busy.get("retry-after").is_some());
+    latch.open();
+    assert_eq!(first.response().status(), 200);
+}
+
+#[test]
+fn a_caller_who_goes_away_ends_the_request_to_the_service() {
+    let (ended, latch) = (Latch::default(), Latch::default());
+    let (tell, asked) = (ended.clone(), latch.clone());
+    let upstream = Upstream::scripted(move |wire| {
+        wire.request();
+        asked.open();
+        assert!(wire.is_closed());
+        tell.open();
+    });
+    let gateway = start(&[&upstream.url()], "");
+    let mut client = gateway.connect();
+    client.send(request("GET", "/", &[], ""));
+    latch.wait();
+    client.cut();
+    ended.wait();
+}
