@@ -19,8 +19,10 @@ use crate::commands::ctl::{Ctl, words};
 /// A command line that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Show what quotas do, in virtual time.
+    /// Show a service drown, and the same behind a gateway.
     Demo,
+    /// Show what quotas do, in virtual time.
+    Quotas,
     /// Read a policy and say what is wrong with it.
     Check(Check),
     /// Say what would happen to a request.
@@ -82,6 +84,7 @@ where
     let mut command = command();
     let matches = command.try_get_matches_from_mut(words)?;
     match matches.subcommand() {
+        Some(("demo", given)) if given.get_flag("quotas") => Ok(Request::Quotas),
         Some(("demo", _)) => Ok(Request::Demo),
         Some(("run", given)) => run(given).map(Request::Run),
         Some(("check", given)) => Ok(Request::Check(Check {
@@ -160,8 +163,11 @@ pub fn command() -> Command {
         .subcommand(bench::words::command())
         .subcommand(
             Command::new("demo")
-                .about("Show what quotas do: one page, in virtual time, without sockets")
-                .after_help("Example:\n  tidegate demo"),
+                .about(
+                    "Show a service drown, and the same service behind a gateway: ten seconds, over loopback",
+                )
+                .arg(flag("quotas", "Show instead what each kind of quota does: one page, in virtual time"))
+                .after_help("Example:\n  tidegate demo\n  tidegate demo --quotas"),
         )
         .subcommand(
             Command::new("schema").about("Print the JSON Schema of policy files, for editors").after_help(

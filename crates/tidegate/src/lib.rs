@@ -6,7 +6,7 @@
 //! | what the command line means | [`cli`] |
 //! | what each command does | [`commands`] |
 //! | the gateway: from a policy to its end | [`run`] |
-//! | the demonstration of quotas in virtual time | [`demo`] |
+//! | the demonstrations | [`demo`] |
 
 pub mod admin;
 pub mod cli;

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tidegate::cli::{self, Request};
 use tidegate::commands::{Ended, bench, check, ctl, explain, init, print};
@@ -10,6 +11,9 @@ use tidegate::{Problem, demo, run};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// For how long the demonstration sends requests, each time.
+const DEMO_LENGTH: Duration = Duration::from_secs(4);
 
 /// What systemd and others know as a mistake in the configuration, which starting again does not cure.
 const BAD_POLICY: u8 = 78;
@@ -36,8 +40,12 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
     let (mut page, mut errors) = (io::stdout().lock(), io::stderr().lock());
     let ended = match request {
         Request::Demo => {
-            demo::write(&mut page)?;
-            demo::write_measured(&mut page)?;
+            demo::gateway::write(&mut page, DEMO_LENGTH)?;
+            Ended::Done
+        }
+        Request::Quotas => {
+            demo::quotas::write(&mut page)?;
+            demo::quotas::write_measured(&mut page)?;
             Ended::Done
         }
         Request::Run(asked) => {

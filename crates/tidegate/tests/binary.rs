@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
 fn a_reader_who_leaves_is_no_error() {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
-    let Output { status, stderr, .. } = tidegate(&["demo"]).stdout(writer).output().unwrap();
+    let Output { status, stderr, .. } = tidegate(&["demo", "--quotas"]).stdout(writer).output().unwrap();
     assert_eq!((status.code(), text(&stderr)), (Some(0), String::new()));
 }
 
@@ -25,7 +25,7 @@ fn a_reader_who_leaves_is_no_error() {
 #[test]
 fn a_full_disk_is_an_error() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let Output { status, stderr, .. } = tidegate(&["demo"]).stdout(full).output().unwrap();
+    let Output { status, stderr, .. } = tidegate(&["demo", "--quotas"]).stdout(full).output().unwrap();
     assert_eq!(status.code(), Some(1));
     assert!(text(&stderr).starts_with("error: "), "{}", text(&stderr));
 }
