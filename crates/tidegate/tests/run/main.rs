@@ -15,6 +15,7 @@ mod reload;
 mod starting;
 mod systemd;
 mod traffic;
+mod tutorial;
 
 #[path = "../gateway"]
 mod gateway {
