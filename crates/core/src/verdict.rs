@@ -145,8 +145,7 @@ pub enum Retry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
     cost: Cost,
-    /// In nanoseconds: half the size of a duration, and charges are carried about.
-    wait: u64,
+    wait: Duration,
     is_settled: bool,
     /// Where on the limiter's own line the charge lies: the end of its stretch of due time, its
     /// window, its moment. Only the algorithm that wrote it can read it.
@@ -160,13 +159,11 @@ pub struct Charge {
 
 impl Charge {
     pub(crate) const fn new(cost: Cost, mark: u64) -> Self {
-        Self { cost, wait: 0, is_settled: false, mark, serial: 0, boost: 1, is_overflow: false }
+        Self { cost, wait: Duration::ZERO, is_settled: false, mark, serial: 0, boost: 1, is_overflow: false }
     }
 
-    /// A wait of more than five hundred years, which no limiter asks for, is cut to that.
-    #[inline]
-    pub(crate) fn with_wait(self, wait: Duration) -> Self {
-        Self { wait: u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), ..self }
+    pub(crate) const fn with_wait(self, wait: Duration) -> Self {
+        Self { wait, ..self }
     }
 
     pub(crate) const fn made_under(self, serial: u32) -> Self {
@@ -196,9 +193,8 @@ impl Charge {
 
     /// How long the request must wait before it goes on. Zero except for limiters that shape.
     #[must_use]
-    #[inline]
     pub const fn wait(&self) -> Duration {
-        Duration::from_nanos(self.wait)
+        self.wait
     }
 
     /// Whether it was taken from what the newcomers of a full table share.

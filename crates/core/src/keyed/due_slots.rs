@@ -92,7 +92,7 @@ impl DueTable {
         if self.has_orders() {
             return None;
         }
-        self.counters.foresee(rule, self.counters.probe(key), 0, now, cost)
+        self.counters.foresee(rule, self.counters.probe(key), now, cost)
     }
 }
 
@@ -178,8 +178,9 @@ impl Counters for DueSlots {
 
     #[inline]
     fn peek(&self, rule: &Self::Rule, key: Key, now: Moment, cost: Cost) -> Verdict<Duration> {
-        if let Some(verdict) = self.foresee(rule, self.probe(key), 0, now, cost) {
-            return verdict.map(|_| Duration::ZERO);
+        let answer = self.answer(rule, self.probe(key), 0, now, cost, |_, _, _| Some(Duration::ZERO));
+        if let Some(verdict) = answer {
+            return verdict;
         }
         let (ahead, reading) = self.look(rule, key, now);
         rule.rule.0.ask(reading, ahead, cost).map(|(_, wait)| wait)
@@ -308,26 +309,42 @@ impl DueSlots {
         now: Moment,
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
-        match self.foresee(rule, probe, distance, now, cost)? {
-            Verdict::Admit(foreseen) => foreseen.take().map(Verdict::Admit),
-            Verdict::Refuse(refusal) => Some(Verdict::Refuse(refusal)),
-        }
+        self.answer(rule, probe, distance, now, cost, |word, slot, due| {
+            let is_ours = swap(word, slot, slot.moved_to(due));
+            is_ours.then(|| charge_until(rule, cost, due, Duration::ZERO))
+        })
     }
 
-    /// The answer in the usual case, in a straight line: the group is tidy, a hint leads to the key's slot, it was
-    /// written under this rule, and the answer is a no or a yes without a wait. Nothing when it is not so.
-    ///
-    /// A processor looks some three hundred instructions ahead, so with half as many in a decision, two of
-    /// them wait for their cache lines at once. With a million keys that is what counts.
+    /// The answer in the usual case, with what it takes to carry it out.
     #[inline(always)]
     fn foresee<'a>(
         &'a self,
         rule: &'a Enrolled<Packed>,
         probe: Probe,
-        distance: u64,
         now: Moment,
         cost: Cost,
     ) -> Option<Verdict<Foreseen<'a>>> {
+        self.answer(rule, probe, 0, now, cost, |word, slot, due| {
+            Some(Foreseen { word, slot, due, cost, rule })
+        })
+    }
+
+    /// The answer in the usual case, in a straight line: the group is tidy, a hint leads to the key's slot, it was
+    /// written under this rule, and the answer is a no or a yes without a wait; of a yes, what `admit` makes of the
+    /// slot and of when it is due then. Nothing when it is not so.
+    ///
+    /// A processor looks some three hundred instructions ahead, so with half as many in a decision, two of
+    /// them wait for their cache lines at once. With a million keys that is what counts.
+    #[inline(always)]
+    fn answer<'a, T>(
+        &'a self,
+        rule: &Enrolled<Packed>,
+        probe: Probe,
+        distance: u64,
+        now: Moment,
+        cost: Cost,
+        admit: impl FnOnce(&'a AtomicU64, Slot, u64) -> Option<T>,
+    ) -> Option<Verdict<T>> {
         let group = if distance == 0 { &self.groups[probe.home] } else { self.group(probe, distance) };
         let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
         // With a header come slots at least as new, so what is found in a tidy group can be read. Should the
@@ -339,8 +356,7 @@ impl DueSlots {
         let reading = schedule.read_packed(now);
         let (ahead, grains) = (slot.ahead_of(reading.granted), schedule.grains(cost));
         if let Some(after) = schedule.at_once(ahead, grains) {
-            let due = reading.granted + after;
-            return Some(Verdict::Admit(Foreseen { word, slot, due, cost, rule }));
+            return admit(word, slot, reading.granted + after).map(Verdict::Admit);
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
         schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
