@@ -110,12 +110,12 @@ fn gate(policy: fn(&str) -> String, quota: &str) -> Gate {
 }
 
 #[library_benchmark]
-#[bench::one_admit(args = (one_rule, MANY), setup = gate, config = at_most(4_090_000))]
-#[bench::one_refuse(args = (one_rule, FEW), setup = gate, config = at_most(4_170_000))]
-#[bench::two_admit(args = (two_rules, MANY), setup = gate, config = at_most(4_090_000))]
-#[bench::two_refuse(args = (two_rules, FEW), setup = gate, config = at_most(4_170_000))]
-#[bench::five_admit(args = (five_rules, MANY), setup = gate, config = at_most(4_090_000))]
-#[bench::five_refuse(args = (five_rules, FEW), setup = gate, config = at_most(4_170_000))]
+#[bench::one_admit(args = (one_rule, MANY), setup = gate, config = at_most(1_513_000))]
+#[bench::one_refuse(args = (one_rule, FEW), setup = gate, config = at_most(2_411_000))]
+#[bench::two_admit(args = (two_rules, MANY), setup = gate, config = at_most(1_891_000))]
+#[bench::two_refuse(args = (two_rules, FEW), setup = gate, config = at_most(2_672_000))]
+#[bench::five_admit(args = (five_rules, MANY), setup = gate, config = at_most(3_057_000))]
+#[bench::five_refuse(args = (five_rules, FEW), setup = gate, config = at_most(3_418_000))]
 fn decisions(gate: Gate) -> (Gate, u64) {
     let mut admitted = 0;
     for caller in 1..=REQUESTS {
