@@ -39,7 +39,8 @@ pub const STATUS_CLASSES: usize = 5;
 pub(crate) struct Routes {
     listeners: usize,
     workers: usize,
-    known: Mutex<BTreeMap<String, Arc<RouteFigures>>>,
+    /// Of each route, what each worker counts.
+    known: Mutex<BTreeMap<String, Vec<Arc<RouteFigures>>>>,
 }
 
 impl Routes {
@@ -47,32 +48,31 @@ impl Routes {
         Self { listeners, workers, known: Mutex::default() }
     }
 
-    /// The figures of a route, which outlive policies.
-    pub(crate) fn of(&self, name: &str) -> Arc<RouteFigures> {
+    /// Where a worker counts a route. Figures outlive policies.
+    pub(crate) fn of(&self, name: &str, worker: usize) -> Arc<RouteFigures> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let name = if known.len() < MOST_ROUTES || known.contains_key(name) { name } else { OTHER };
-        let new = || Arc::new(RouteFigures::new(name, self.listeners, self.workers));
-        Arc::clone(known.entry(name.to_owned()).or_insert_with(new))
+        let new = || (0..self.workers).map(|_| Arc::new(RouteFigures::new(name, self.listeners))).collect();
+        let figures: &Vec<_> = known.entry(name.to_owned()).or_insert_with(new);
+        Arc::clone(&figures[worker % figures.len()])
     }
 
     pub(crate) fn figures(&self) -> Vec<RouteCounts> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.values().map(|route| route.counts()).collect()
+        let sum = |(name, figures): (&String, &Vec<Arc<RouteFigures>>)| {
+            let mut sum = RouteCounts::none(name, self.listeners);
+            figures.iter().for_each(|figures| figures.add_to(&mut sum));
+            sum
+        };
+        known.iter().map(sum).collect()
     }
 }
 
-/// What is counted of one route.
-#[derive(Debug)]
-pub(crate) struct RouteFigures {
-    name: String,
-    listeners: usize,
-    workers: Vec<Stripe>,
-}
-
-/// One worker's counts of one route, on cache lines of its own.
+/// What one worker counts of one route, on cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Stripe {
+pub(crate) struct RouteFigures {
+    name: String,
     /// By listener, criticality, and whether it was admitted.
     decided: Vec<[[AtomicU64; 2]; Criticality::ALL.len()]>,
     in_flight: AtomicI64,
@@ -85,21 +85,14 @@ struct Buckets {
     micros: AtomicU64,
 }
 
-/// A request's figures: where its worker counts it.
-#[derive(Clone, Debug)]
-pub(crate) struct Counted {
-    route: Arc<RouteFigures>,
-    worker: usize,
-}
-
 impl RouteFigures {
-    fn new(name: &str, listeners: usize, workers: usize) -> Self {
-        let stripe = || Stripe {
+    fn new(name: &str, listeners: usize) -> Self {
+        Self {
+            name: name.to_owned(),
             decided: (0..listeners).map(|_| Default::default()).collect(),
             in_flight: AtomicI64::new(0),
             durations: Default::default(),
-        };
-        Self { name: name.to_owned(), listeners, workers: (0..workers).map(|_| stripe()).collect() }
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -107,63 +100,53 @@ impl RouteFigures {
     }
 
     /// Counts a decision.
-    pub(crate) fn decided(
-        &self,
-        worker: usize,
-        listener: usize,
-        criticality: Criticality,
-        is_admitted: bool,
-    ) {
-        let stripe = self.workers.get(worker).and_then(|stripe| stripe.decided.get(listener));
-        if let Some(counts) = stripe.and_then(|counts| counts.get(criticality as usize)) {
+    pub(crate) fn decided(&self, listener: usize, criticality: Criticality, is_admitted: bool) {
+        let counts = self.decided.get(listener).and_then(|counts| counts.get(criticality as usize));
+        if let Some(counts) = counts {
             counts[usize::from(is_admitted)].fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts a request that is served from now on.
-    pub(crate) fn begin(self: &Arc<Self>, worker: usize) -> Counted {
-        if let Some(stripe) = self.workers.get(worker) {
-            stripe.in_flight.fetch_add(1, Ordering::Relaxed);
-        }
-        Counted { route: Arc::clone(self), worker }
+    /// A request is answered from now on.
+    pub(crate) fn begin(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn counts(&self) -> RouteCounts {
-        let mut sum = RouteCounts {
-            route: self.name.clone(),
-            decided: vec![[[0; 2]; Criticality::ALL.len()]; self.listeners],
-            in_flight: 0,
-            durations: [Durations::default(); STATUS_CLASSES],
-        };
-        for stripe in &self.workers {
-            for (sum, counts) in sum.decided.iter_mut().zip(&stripe.decided) {
-                for (sum, counts) in sum.iter_mut().flatten().zip(counts.iter().flatten()) {
-                    *sum += counts.load(Ordering::Relaxed);
-                }
-            }
-            sum.in_flight += stripe.in_flight.load(Ordering::Relaxed);
-            for (sum, buckets) in sum.durations.iter_mut().zip(&stripe.durations) {
-                for (sum, count) in sum.counts.iter_mut().zip(&buckets.counts) {
-                    *sum += count.load(Ordering::Relaxed);
-                }
-                sum.total += Duration::from_micros(buckets.micros.load(Ordering::Relaxed));
-            }
-        }
-        sum
-    }
-}
-
-impl Counted {
-    /// The request's answer has ended.
+    /// Its answer has ended.
     pub(crate) fn end(&self, status: u16, took: Duration) {
-        let Some(stripe) = self.route.workers.get(self.worker) else { return };
-        stripe.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
         let class = usize::from(status / 100).saturating_sub(1).min(STATUS_CLASSES - 1);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let bucket = BOUNDS_MICROS.partition_point(|bound| *bound < micros);
-        let buckets = &stripe.durations[class];
+        let buckets = &self.durations[class];
         buckets.counts[bucket].fetch_add(1, Ordering::Relaxed);
         buckets.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn add_to(&self, sum: &mut RouteCounts) {
+        for (sum, counts) in sum.decided.iter_mut().zip(&self.decided) {
+            for (sum, counts) in sum.iter_mut().flatten().zip(counts.iter().flatten()) {
+                *sum += counts.load(Ordering::Relaxed);
+            }
+        }
+        sum.in_flight += self.in_flight.load(Ordering::Relaxed);
+        for (sum, buckets) in sum.durations.iter_mut().zip(&self.durations) {
+            for (sum, count) in sum.counts.iter_mut().zip(&buckets.counts) {
+                *sum += count.load(Ordering::Relaxed);
+            }
+            sum.total += Duration::from_micros(buckets.micros.load(Ordering::Relaxed));
+        }
+    }
+}
+
+impl RouteCounts {
+    fn none(route: &str, listeners: usize) -> Self {
+        Self {
+            route: route.to_owned(),
+            decided: vec![[[0; 2]; Criticality::ALL.len()]; listeners],
+            in_flight: 0,
+            durations: [Durations::default(); STATUS_CLASSES],
+        }
     }
 }
 
@@ -274,11 +257,12 @@ mod tests {
     #[test]
     fn workers_are_added_up() {
         let routes = Routes::new(1, 2);
-        let route = routes.of("a");
-        route.decided(0, 0, Criticality::Critical, true);
-        route.decided(1, 0, Criticality::Critical, true);
-        route.decided(1, 0, Criticality::Sheddable, false);
-        let (first, second) = (route.begin(0), route.begin(1));
+        let (first, second) = (routes.of("a", 0), routes.of("a", 1));
+        first.decided(0, Criticality::Critical, true);
+        second.decided(0, Criticality::Critical, true);
+        second.decided(0, Criticality::Sheddable, false);
+        first.begin();
+        second.begin();
         first.end(200, Duration::from_millis(3));
         let counts = routes.figures().remove(0);
         assert_eq!(counts.decided[0][Criticality::Critical as usize], [0, 2]);
@@ -290,25 +274,11 @@ mod tests {
     }
 
     #[test]
-    fn one_decision_of_sixteen_is_timed() {
-        let overhead = Overhead::new(2);
-        let timed = (0..33).filter(|_| overhead.is_next(1)).count();
-        assert_eq!(timed, 3, "the first, the 17th and the 33rd");
-        overhead.decided_in(0, Duration::from_nanos(500));
-        overhead.decided_in(1, Duration::from_nanos(501));
-        overhead.decided_in(1, Duration::from_secs(1));
-        let counted = overhead.figures();
-        assert_eq!((counted.counts[0], counted.counts[1]), (1, 1));
-        assert_eq!(counted.counts[DECIDE_BOUNDS_NANOS.len()], 1);
-        assert_eq!(counted.total, Duration::from_nanos(1_000_001_001));
-    }
-
-    #[test]
     fn names_are_bounded() {
         let routes = Routes::new(1, 1);
-        (0..MOST_ROUTES + 5).for_each(|number| drop(routes.of(&number.to_string())));
+        (0..MOST_ROUTES + 5).for_each(|number| drop(routes.of(&number.to_string(), 0)));
         assert_eq!(routes.figures().len(), MOST_ROUTES + 1);
-        assert_eq!(routes.of("new").name(), OTHER);
-        assert_eq!(routes.of("7").name(), "7");
+        assert_eq!(routes.of("new", 0).name(), OTHER);
+        assert_eq!(routes.of("7", 0).name(), "7");
     }
 }

@@ -9,7 +9,6 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use arc_swap::ArcSwap;
 use tidegate_core::Invalid;
 use tidegate_policy::policy::{Listener, Policy};
 use tidegate_policy::{Gate, Record};
@@ -19,8 +18,8 @@ use tokio::sync::Notify;
 use crate::figures::{Figures, ListenerCounts, Overhead, Routes};
 use crate::listen::tls::{self, Pem};
 use crate::listen::{self, ListenerState};
-use crate::settings::Settings;
-use crate::upstream::AttemptOutcome;
+use crate::settings::{self, Settings};
+use crate::upstream::{AttemptOutcome, Upstream};
 use crate::worker::Worker;
 
 /// What a gateway is made of.
@@ -51,14 +50,10 @@ pub struct Gateway {
 pub(crate) struct Shared {
     pub(crate) gate: Arc<Gate>,
     pub(crate) clock: SystemClock,
-    /// The same, for those who do not know which clock it is.
-    pub(crate) shown_clock: Arc<dyn Clock>,
-    pub(crate) settings: ArcSwap<Settings>,
     pub(crate) listeners: Vec<Arc<ListenerState>>,
     pub(crate) stop: Stop,
     pub(crate) overhead: Overhead,
     routes: Routes,
-    workers: usize,
     log: Option<SyncSender<Record>>,
     unlogged: AtomicU64,
 }
@@ -94,23 +89,21 @@ impl Gateway {
             listeners.push(listener);
         }
         let routes = Routes::new(listeners.len(), count);
-        let settings = Settings::new(&policy, &parts.gate, count, &routes, None);
+        let upstreams = settings::upstreams(&policy, count, &[]);
         let shared = Arc::new(Shared {
             gate: parts.gate,
             clock: parts.clock,
-            shown_clock: Arc::new(parts.clock),
-            settings: ArcSwap::from_pointee(settings),
             listeners,
             stop: Stop::default(),
             overhead: Overhead::new(count),
             routes,
-            workers: count,
             log: parts.log,
             unlogged: AtomicU64::new(0),
         });
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         for (number, sockets) in sockets.into_iter().enumerate() {
-            let worker = Arc::new(Worker::new(number, Arc::clone(&shared)));
+            let settings = shared.settings(&policy, &upstreams, number);
+            let worker = Arc::new(Worker::new(number, settings, Arc::clone(&shared)));
             threads.push(start_worker(&worker, sockets)?);
             workers.push(worker);
         }
@@ -135,23 +128,35 @@ impl Gateway {
     /// When it changes what only a restart can change, or exceeds a bound of the gate; then nothing changes.
     pub fn take(&self, policy: Policy) -> Result<u64, TakeFailure> {
         let shared = &self.shared;
-        let before = shared.settings.load_full();
         let running = shared.gate.policy();
         if let Some(what) = needs_restart(&running, &policy) {
             return Err(TakeFailure::NeedsRestart(what));
         }
-        let settings = Settings::new(&policy, &shared.gate, shared.workers, &shared.routes, Some(&before));
+        let before: Vec<Arc<Settings>> =
+            self.workers.iter().map(|worker| worker.settings.load_full()).collect();
+        let had = before.first().map_or(&[][..], |settings| &settings.upstreams);
+        let upstreams = settings::upstreams(&policy, self.workers.len(), had);
+        let after: Vec<Arc<Settings>> =
+            (0..before.len()).map(|worker| Arc::new(shared.settings(&policy, &upstreams, worker))).collect();
         // A decision by either policy must find its upstream, so those that are gone stay until the gate has moved.
-        shared.settings.store(Arc::new(settings.joined(&before)));
+        let between = before.iter().zip(&after).map(|(before, after)| Arc::new(after.joined(before)));
+        self.settle(between);
         match shared.gate.swap(policy, shared.clock.now()) {
             Ok(version) => {
-                shared.settings.store(Arc::new(settings));
+                self.settle(after);
                 Ok(version)
             }
             Err(invalid) => {
-                shared.settings.store(before);
+                self.settle(before);
                 Err(TakeFailure::Invalid(invalid))
             }
+        }
+    }
+
+    /// Gives every worker its settings.
+    fn settle(&self, settings: impl IntoIterator<Item = Arc<Settings>>) {
+        for (worker, settings) in self.workers.iter().zip(settings) {
+            worker.settings.store(settings);
         }
     }
 
@@ -193,8 +198,12 @@ impl Gateway {
     /// How its upstreams are.
     #[must_use]
     pub fn upstreams(&self) -> Vec<UpstreamStatus> {
-        let settings = self.shared.settings.load();
-        settings.upstreams.iter().map(|upstream| UpstreamStatus::of(upstream)).collect()
+        let settings = self.workers.first().map(|worker| worker.settings.load_full());
+        settings
+            .iter()
+            .flat_map(|settings| &settings.upstreams)
+            .map(|upstream| UpstreamStatus::of(upstream))
+            .collect()
     }
 
     /// Accepts nothing more; what is in flight may end within the policy's `drain`.
@@ -219,6 +228,10 @@ impl Gateway {
 }
 
 impl Shared {
+    fn settings(&self, policy: &Policy, upstreams: &[Arc<Upstream>], worker: usize) -> Settings {
+        Settings::new(policy, &self.gate, self.clock, upstreams, (&self.routes, worker))
+    }
+
     /// Hands a line to the access log.
     pub(crate) fn log(&self, record: Record) {
         if let Some(log) = &self.log
@@ -380,7 +393,7 @@ pub struct EndpointStatus {
 }
 
 impl UpstreamStatus {
-    fn of(upstream: &crate::upstream::Upstream) -> Self {
+    fn of(upstream: &Upstream) -> Self {
         let endpoints = upstream.endpoints().iter().map(|endpoint| {
             let (connections, in_flight) = endpoint.counts();
             let failures = endpoint.failures.load(Ordering::Relaxed);

@@ -44,7 +44,15 @@ pub(crate) fn serve(
     caller: &Arc<Caller>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
-    let step = Walk::new(caller, &request).go(request);
+    let worker = &caller.worker;
+    let is_timed = worker.shared.overhead.is_next(worker.number);
+    let walk = Walk::new(caller, &request);
+    let began = walk.now.moment;
+    let step = walk.go(request);
+    if is_timed {
+        let took = worker.shared.clock.now().moment.since(began);
+        worker.shared.overhead.decided_in(worker.number, took);
+    }
     async move {
         Ok(match step {
             Ok(forward) => forward.go().await,
@@ -135,15 +143,15 @@ impl<'a> Walk<'a> {
                     Some(route) => self.settings.route(&route.name),
                     None => &self.settings.no_route,
                 };
-                figures.decided(self.worker(), self.caller.listener.number, admitted.criticality(), true);
+                figures.decided(self.caller.listener.number, admitted.criticality(), true);
                 let noted = self.noted(figures, self.record_admitted(&admitted, attributes));
-                let (clock, respond) = (Arc::clone(&shared.shown_clock), Arc::clone(&self.settings.respond));
+                let (clock, respond) = (Arc::clone(&self.settings.clock), Arc::clone(&self.settings.respond));
                 let admission = Admission::new(admitted, request.method(), clock, respond);
                 Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted))))
             }
             Decision::Refuse(refused) => {
                 let figures = self.settings.route(&refused.route().name);
-                figures.decided(self.worker(), self.caller.listener.number, refused.criticality, false);
+                figures.decided(self.caller.listener.number, refused.criticality, false);
                 let noted = self.noted(figures, self.record_refused(&refused, attributes));
                 let response = self.settings.respond.refused(self.now, &refused, self.speech);
                 Err(self.answer(response, Some(noted)))
@@ -151,12 +159,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn worker(&self) -> usize {
-        self.caller.worker.number
-    }
-
     fn noted(&self, figures: &Arc<RouteFigures>, record: Option<(Box<Record>, Logged)>) -> Noted {
-        Noted::new(figures.begin(self.worker()), self.now, record)
+        figures.begin();
+        Noted::new(Arc::clone(figures), self.now, record)
     }
 
     /// The line of a refusal in the access log, where it is to have one.

@@ -1,4 +1,7 @@
-//! What a policy means for the gateway, made ready for requests; replaced whole when the policy is.
+//! What a policy means for a worker, made ready for requests; replaced whole when the policy is.
+//!
+//! Every worker has its own, with references of its own to what its requests hold on to: counting references to the
+//! same thing on two cores costs each request more than most of what it does.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,8 +9,7 @@ use std::sync::Arc;
 use http::HeaderName;
 use tidegate_policy::policy::{ClientAddress, KeySource, Policy, Server};
 use tidegate_policy::{Gate, policy};
-use tidegate_tower::HttpIdentify;
-use tidegate_tower::Respond;
+use tidegate_tower::{Clock, HttpIdentify, Respond, SystemClock};
 
 use crate::figures::{RouteFigures, Routes};
 use crate::upstream::{Connector, Upstream};
@@ -15,6 +17,7 @@ use crate::upstream::{Connector, Upstream};
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) server: Server,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) respond: Arc<Respond>,
     pub(crate) identify: HttpIdentify,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
@@ -28,30 +31,22 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// For `policy`. Upstreams that are as they were `before` keep their connections.
+    /// What `policy` means for one worker.
     pub(crate) fn new(
         policy: &Policy,
         gate: &Arc<Gate>,
-        workers: usize,
-        routes: &Routes,
-        before: Option<&Self>,
+        clock: SystemClock,
+        upstreams: &[Arc<Upstream>],
+        (routes, worker): (&Routes, usize),
     ) -> Self {
-        let needs_tls =
-            policy.upstreams.iter().any(|upstream| upstream.endpoints.iter().any(|end| end.is_tls));
-        let connector = Connector::new(needs_tls);
-        let kept = |spec: &Arc<policy::Upstream>| {
-            let before = before?.upstreams.iter().find(|upstream| upstream.spec == *spec)?;
-            Some(Arc::clone(before))
-        };
-        let upstream =
-            |spec| kept(spec).unwrap_or_else(|| Arc::new(Upstream::new(spec, workers, &connector)));
         Self {
             server: policy.server.clone(),
+            clock: Arc::new(clock),
             respond: Arc::new(respond(&policy.server)),
             identify: HttpIdentify::new(Arc::clone(gate)),
-            upstreams: policy.upstreams.iter().map(upstream).collect(),
-            routes: policy.routes.iter().map(|route| routes.of(&route.name)).collect(),
-            no_route: routes.of(NO_ROUTE),
+            upstreams: upstreams.to_vec(),
+            routes: policy.routes.iter().map(|route| routes.of(&route.name, worker)).collect(),
+            no_route: routes.of(NO_ROUTE, worker),
             dashed_keys: dashed_keys(policy),
             access_log: policy.access_log.clone(),
         }
@@ -92,6 +87,15 @@ impl Settings {
     pub(crate) fn has_dashed_keys(&self) -> bool {
         !self.dashed_keys.is_empty()
     }
+}
+
+/// The upstreams of `policy`. Those that are as they were `before` keep their connections.
+pub(crate) fn upstreams(policy: &Policy, workers: usize, before: &[Arc<Upstream>]) -> Vec<Arc<Upstream>> {
+    let is_tls = |upstream: &Arc<policy::Upstream>| upstream.endpoints.iter().any(|endpoint| endpoint.is_tls);
+    let connector = Connector::new(policy.upstreams.iter().any(is_tls));
+    let kept = |spec: &Arc<policy::Upstream>| before.iter().find(|upstream| upstream.spec == *spec).cloned();
+    let upstream = |spec| kept(spec).unwrap_or_else(|| Arc::new(Upstream::new(spec, workers, &connector)));
+    policy.upstreams.iter().map(upstream).collect()
 }
 
 /// What requests are counted under that no route takes.

@@ -1,12 +1,12 @@
 //! One worker: a thread with a runtime of its own, its own listening sockets and its own upstream connections.
 //!
-//! Workers share the gate and the settings and nothing else, so what one does costs the others nothing.
+//! Workers share the gate and the upstreams' bounds and nothing else, so what one does costs the others nothing.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::Guard;
+use arc_swap::{ArcSwap, Guard};
 use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -30,6 +30,7 @@ pub(crate) struct Worker {
     /// Its position among the workers.
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: ArcSwap<Settings>,
     ticks: Arc<Ticks>,
     /// The connections it serves, and some that have ended since it last looked.
     connections: Mutex<Vec<(Arc<Watch>, Arc<ListenerState>)>>,
@@ -37,10 +38,11 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(number: usize, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(number: usize, settings: Settings, shared: Arc<Shared>) -> Self {
         Self {
             number,
             shared,
+            settings: ArcSwap::from_pointee(settings),
             ticks: Arc::new(Ticks::new()),
             connections: Mutex::default(),
             tunnels: Tunnels::default(),
@@ -48,7 +50,7 @@ impl Worker {
     }
 
     pub(crate) fn settings(&self) -> Guard<Arc<Settings>> {
-        self.shared.settings.load()
+        self.settings.load()
     }
 
     pub(crate) fn ticks(&self) -> &Arc<Ticks> {

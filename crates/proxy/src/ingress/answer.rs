@@ -13,7 +13,7 @@ use tidegate_tower::Clock;
 use tidegate_tower::body::GuardedBody;
 
 use crate::connection::Caller;
-use crate::figures::Counted;
+use crate::figures::RouteFigures;
 use crate::upstream::UpstreamBody;
 
 /// What a request is noted with whose caller went away before there was an answer.
@@ -67,7 +67,7 @@ pub(super) struct Ticket {
 
 /// What is known of a request that is counted.
 pub(super) struct Noted {
-    pub(super) figures: Counted,
+    pub(super) figures: Arc<RouteFigures>,
     pub(super) began: Now,
     /// Its line in the access log, and whether it gets one in any case or only if it fails.
     pub(super) record: Option<(Box<Record>, Logged)>,
@@ -82,7 +82,11 @@ pub(super) enum Logged {
 }
 
 impl Noted {
-    pub(super) const fn new(figures: Counted, began: Now, record: Option<(Box<Record>, Logged)>) -> Self {
+    pub(super) const fn new(
+        figures: Arc<RouteFigures>,
+        began: Now,
+        record: Option<(Box<Record>, Logged)>,
+    ) -> Self {
         Self { figures, began, record, status: GONE }
     }
 }
