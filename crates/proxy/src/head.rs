@@ -116,6 +116,10 @@ pub(crate) fn strip(headers: &mut HeaderMap, is_upgrade: bool) {
     if is_upgrade {
         found[2] = None;
     }
+    if found[1].is_some() {
+        // The chunks were the length; one that is said beside them is wrong (RFC 9112 §6.3).
+        headers.remove(header::CONTENT_LENGTH);
+    }
     for name in found.into_iter().flatten() {
         headers.remove(name);
     }
@@ -300,6 +304,15 @@ mod tests {
         names.sort_unstable();
         assert_eq!(names, ["host", "te", "via", "x-forwarded-for", "x-forwarded-proto", "x-kept"]);
         assert_eq!(request.headers()["te"], "trailers");
+    }
+
+    #[test]
+    fn of_two_lengths_neither_is_sent_on() {
+        let mut response = Response::new(());
+        response.headers_mut().insert(header::CONTENT_LENGTH, 3.into());
+        response.headers_mut().insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        send_back(&mut response, false);
+        assert!(response.headers().is_empty(), "{response:?}");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Watches the bytes of an HTTP/1 connection for messages that two servers could read in two ways.
 //!
-//! The parser behind it is lenient in two places where a proxy must not be, because the next server may be lenient in
+//! The parser behind it is lenient in three places where a proxy must not be, because the next server may be lenient in
 //! another way, and then a caller smuggles a request past the rules:
 //!
 //! | a head with                                | the parser          | we |
 //! |--------------------------------------------|---------------------|----|
 //! | both `Content-Length` and chunked framing  | drops the length    | refuse it |
 //! | lines that end in a bare line feed         | reads them as usual | refuse it |
+//! | other codings than chunked, or it twice    | looks at the last   | refuse it |
 //!
 //! So this follows the messages on the side: heads line by line, bodies by their length or their chunks. It never
 //! changes a byte; it says from which message on the connection is unsound, and a request with that number or a later
@@ -28,6 +29,7 @@ const LONGEST_LINE: usize = 1 << 20;
 pub(crate) type Flaw = &'static str;
 
 const TWO_LENGTHS: Flaw = "the request has both Content-Length and Transfer-Encoding";
+const OTHER_CODING: Flaw = "the request has a Transfer-Encoding other than chunked";
 const BARE_LINE_FEED: Flaw = "a line of the request ends without a carriage return";
 
 /// Follows the messages that come in on one connection.
@@ -193,8 +195,10 @@ impl Head {
             let length = std::str::from_utf8(value).ok()?.trim().parse().ok()?;
             return Some(Self { length: Some(length), ..self });
         }
-        let is_chunked = self.is_chunked || value_of(line, b"transfer-encoding").is_some();
-        Some(Self { is_chunked, ..self })
+        let Some(coding) = value_of(line, b"transfer-encoding") else { return Some(self) };
+        let is_first = !self.is_chunked && coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+        let flaw = self.flaw.or_else(|| (!is_first).then_some(OTHER_CODING));
+        Some(Self { is_chunked: true, flaw, ..self })
     }
 }
 
@@ -234,12 +238,26 @@ mod tests {
 
     #[test]
     fn two_lengths_are_unsound_in_either_order() {
-        for fields in
-            ["Content-Length: 4\r\nTransfer-Encoding: chunked", "transfer-encoding: x\r\ncontent-length:4"]
-        {
+        for fields in [
+            "Content-Length: 4\r\nTransfer-Encoding: chunked",
+            "transfer-encoding:CHUNKED\r\ncontent-length:4",
+        ] {
             let head = format!("GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\n{fields}\r\n\r\n");
             let framing = after(head.as_bytes());
             assert_eq!(framing.unsound(), Some((2, TWO_LENGTHS)));
+        }
+    }
+
+    #[test]
+    fn other_codings_are_unsound() {
+        for fields in [
+            "Transfer-Encoding: gzip, chunked",
+            "Transfer-Encoding: chunked, chunked",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            "Transfer-Encoding:",
+        ] {
+            let head = format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n");
+            assert_eq!(after(head.as_bytes()).unsound(), Some((1, OTHER_CODING)), "{fields}");
         }
     }
 
