@@ -163,6 +163,7 @@ fn encoded_slashes_are_refused() {
         assert_eq!(answer.get("content-type"), Some("application/problem+json"));
     }
     assert_eq!(upstream.bytes(), 0);
+    assert_eq!(gateway.get("/rest?at=%2fadmin%00", &[]).status(), 200, "a query is not a path");
 }
 
 #[test]

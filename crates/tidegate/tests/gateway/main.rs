@@ -5,6 +5,8 @@
 #![allow(dead_code, reason = "the files of this folder use different parts of the support")]
 #![expect(clippy::panic, reason = "a test that cannot be set up must fail")]
 
+mod access_log;
+mod bad_input;
 mod client_address;
 mod concurrency;
 mod costs;

@@ -140,6 +140,18 @@ fn a_refused_request_with_a_body_does_not_spoil_the_next() {
 }
 
 #[test]
+fn a_refused_upload_gets_its_answer() {
+    let upstream = Upstream::ok();
+    let gateway = Gateway::before(&upstream, "[rule.once]\nquota = '1/h'");
+    assert_eq!(gateway.get("/", &[]).status(), 200);
+    let mut client = gateway.connect();
+    let body = "a".repeat(4 << 20);
+    // The gateway need not take it all.
+    drop(client.try_send(request("POST", "/", &[], &body)));
+    assert_eq!(client.response().status(), 429);
+}
+
+#[test]
 fn bodies_stream_both_ways_chunk_by_chunk() {
     // Sends back each chunk when it comes: nothing would move if somebody waited for the whole.
     let upstream = Upstream::scripted(|wire| {

@@ -61,13 +61,20 @@ fn unclear_lengths_are_refused() {
 fn unclear_transfer_codings_are_refused() {
     let post =
         |coding: &str| format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {coding}\r\n\r\n0\r\n\r\n");
-    let [identity, last, unknown, tab] =
-        ["identity", "chunked, identity", "xchunked", "\x0bchunked"].map(post);
+    let [identity, last, unknown, tab, twice, packed] =
+        ["identity", "chunked, identity", "xchunked", "\x0bchunked", "chunked, chunked", "gzip, chunked"]
+            .map(post);
     all_are_refused(&[
         ("identity", &identity),
         ("chunked is not the last", &last),
         ("an unknown coding", &unknown),
         ("a vertical tab before it", &tab),
+        ("chunked twice", &twice),
+        ("a coding before it", &packed),
+        (
+            "two lines of the same",
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ),
         (
             "two lines",
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",

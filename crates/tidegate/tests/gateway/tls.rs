@@ -1,6 +1,8 @@
 //! Encrypted connections on both sides.
 
-use crate::support::{Answer, Client, Gateway, Upstream, tls};
+use http::{Response, Version};
+
+use crate::support::{Answer, Client, Gateway, H2Upstream, Upstream, full, tls};
 
 fn start(upstream: &Upstream, protocols: &str) -> Gateway {
     let policy = format!(
@@ -69,8 +71,7 @@ fn a_caller_who_does_not_encrypt_gets_nothing() {
     assert_eq!(upstream.bytes(), 0);
 }
 
-fn before_https(upstream: &Upstream, variables: &[(&str, &str)]) -> Gateway {
-    let port = upstream.address().port();
+fn before_https(port: u16, variables: &[(&str, &str)]) -> Gateway {
     let policy = format!("listen = '127.0.0.1:0'\nupstream = 'https://localhost:{port}'");
     Gateway::start_among(variables, &policy)
 }
@@ -78,7 +79,7 @@ fn before_https(upstream: &Upstream, variables: &[(&str, &str)]) -> Gateway {
 #[test]
 fn a_service_is_asked_over_tls() {
     let upstream = Upstream::answering_over_tls(|_| Answer::text("secret"));
-    let gateway = before_https(&upstream, &[("SSL_CERT_FILE", tls::CERT_FILE)]);
+    let gateway = before_https(upstream.address().port(), &[("SSL_CERT_FILE", tls::CERT_FILE)]);
     let mut client = gateway.connect();
     for _ in 0..2 {
         let answer = client.get("/", &[]);
@@ -88,9 +89,21 @@ fn a_service_is_asked_over_tls() {
 }
 
 #[test]
+fn a_service_that_offers_h2_is_asked_in_h2() {
+    let upstream = H2Upstream::answering_over_tls(|_| Response::new(full("secret")));
+    let gateway = before_https(upstream.address().port(), &[("SSL_CERT_FILE", tls::CERT_FILE)]);
+    assert_eq!(gateway.get("/x", &[]).text(), "secret");
+    let request = &upstream.requests()[0].head;
+    assert_eq!(
+        (request.version, request.uri.to_string().as_str()),
+        (Version::HTTP_2, "https://service.test/x")
+    );
+}
+
+#[test]
 fn a_service_that_nobody_vouches_for_is_not_asked() {
     let upstream = Upstream::answering_over_tls(|_| Answer::text("secret"));
-    let gateway = before_https(&upstream, &[]);
+    let gateway = before_https(upstream.address().port(), &[]);
     assert_eq!(gateway.get("/", &[]).status(), 502);
     assert!(upstream.requests().is_empty());
 }

@@ -15,8 +15,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
 
-use super::PATIENCE;
+use super::{PATIENCE, tls};
 
 /// Bodies with trailers, whole or in parts.
 pub type Body = BoxBody<Bytes, Infallible>;
@@ -122,12 +123,28 @@ pub struct H2Upstream {
 impl H2Upstream {
     /// Answers every request once it is whole.
     pub fn answering(answer: impl Fn(&Received) -> Response<Body> + Send + Sync + 'static) -> Self {
+        Self::listening(None, answer)
+    }
+
+    /// The same over encrypted connections.
+    pub fn answering_over_tls(answer: impl Fn(&Received) -> Response<Body> + Send + Sync + 'static) -> Self {
+        Self::listening(Some(tls::acceptor_h2()), answer)
+    }
+
+    fn listening(
+        tls: Option<TlsAcceptor>,
+        answer: impl Fn(&Received) -> Response<Body> + Send + Sync + 'static,
+    ) -> Self {
         let runtime = runtime();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let (address, requests) = (listener.local_addr().unwrap(), Arc::default());
-        let serve = Serve { answer: Arc::new(answer), requests: Arc::clone(&requests) };
+        let serve = Serve { tls, answer, requests: Arc::clone(&requests) };
         runtime.spawn(serve.accept(listener));
         Self { _runtime: runtime, address, requests }
+    }
+
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     pub fn url(&self) -> String {
@@ -140,7 +157,8 @@ impl H2Upstream {
 }
 
 struct Serve<A> {
-    answer: Arc<A>,
+    tls: Option<TlsAcceptor>,
+    answer: A,
     requests: Arc<Mutex<Vec<Received>>>,
 }
 
@@ -149,10 +167,22 @@ impl<A: Fn(&Received) -> Response<Body> + Send + Sync + 'static> Serve<A> {
         let serve = Arc::new(self);
         while let Ok((stream, _)) = listener.accept().await {
             let serve = Arc::clone(&serve);
-            let service = service_fn(move |request| Arc::clone(&serve).one(request));
-            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-            tokio::spawn(async move { drop(server.serve_connection(TokioIo::new(stream), service).await) });
+            match serve.tls.clone() {
+                None => drop(tokio::spawn(serve.connection(stream))),
+                Some(tls) => drop(tokio::spawn(async move {
+                    // A gateway that does not trust us goes away.
+                    let Ok(stream) = tls.accept(stream).await else { return };
+                    serve.connection(stream).await;
+                })),
+            }
         }
+    }
+
+    async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: Arc<Self>, stream: S) {
+        let service = service_fn(move |request| Arc::clone(&self).one(request));
+        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        // It ends when the gateway does.
+        drop(server.serve_connection(TokioIo::new(stream), service).await);
     }
 
     async fn one(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {

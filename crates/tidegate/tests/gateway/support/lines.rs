@@ -57,7 +57,7 @@ impl Lines {
         let printed = self.0.0.lock().unwrap();
         let (printed, _) =
             self.0.1.wait_timeout_while(printed, PATIENCE, |printed| !printed.has_ended).unwrap();
-        assert!(printed.has_ended, "it still prints");
+        assert!(printed.has_ended, "it still prints; so far {:#?}", printed.lines);
         printed.lines.clone()
     }
 

@@ -7,7 +7,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::client::Client;
 use super::h2::{H2Client, runtime};
@@ -57,13 +57,23 @@ pub fn connect_h2(to: SocketAddr) -> H2Client {
     H2Client::over(runtime, stream)
 }
 
-/// Accepts a connection as a service.
-pub fn accept(socket: TcpStream) -> Wire {
+fn server(protocols: &[&str]) -> Arc<ServerConfig> {
     let chain = vec![CertificateDer::from_pem_slice(CERT.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap();
-    let config = builder.with_no_client_auth().with_single_cert(chain, key).unwrap();
-    let session = ServerConnection::new(Arc::new(config)).unwrap();
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key).unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    Arc::new(config)
+}
+
+/// Accepts a connection as a service that speaks HTTP/1.
+pub fn accept(socket: TcpStream) -> Wire {
+    let session = ServerConnection::new(server(&[])).unwrap();
     Wire::over(Box::new(StreamOwned::new(session, socket.try_clone().unwrap())), socket)
+}
+
+/// What accepts connections for a service that speaks HTTP/2.
+pub fn acceptor_h2() -> TlsAcceptor {
+    TlsAcceptor::from(server(&["h2"]))
 }
