@@ -195,7 +195,11 @@ async fn live(keeper: &Keeper, mut signals: Signals, introduction: &str) -> Ende
             () = watch.changed() => false,
             _ = look.tick() => {
                 systemd::alive();
-                false
+                if keeper.differs_from_files() {
+                    // It may be half written: let it settle.
+                    watch.give_sign();
+                }
+                continue;
             }
         };
         keeper.reload(is_ordered);

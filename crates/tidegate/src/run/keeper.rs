@@ -120,6 +120,12 @@ impl Keeper {
         state.seen.as_ref().unwrap_or(&state.taken).clone()
     }
 
+    /// Whether the files are not what was read last.
+    pub(super) fn differs_from_files(&self) -> bool {
+        let files = self.run.origin.read().ok();
+        self.state().seen != files
+    }
+
     /// Reads the files again and takes them if they differ from what was read last; if it `is_ordered`, if they
     /// differ from what is in force. What is wrong with them is said, and the policy in force stays.
     pub(super) fn reload(&self, is_ordered: bool) {
@@ -148,9 +154,10 @@ impl Keeper {
         }
         match self.put_in_force(&files) {
             Ok(taken) => {
-                say_findings(&taken.warnings.text);
-                say(&format!("{} in force as version {}", name(&files), taken.version));
+                let introduction = format!("{} in force as version {}", name(&files), taken.version);
                 self.took(files);
+                say_findings(&taken.warnings.text);
+                say(&introduction);
             }
             Err(why) => self.not_loaded(why),
         }
@@ -170,22 +177,22 @@ impl Keeper {
 
     fn not_loaded(&self, why: NotTaken) {
         self.load_failures.fetch_add(1, Ordering::Relaxed);
-        let (summary, findings) = match why {
+        let (text, summary, findings) = match why {
             NotTaken::Wrong(findings) => {
-                say_findings(&format!("{}{}\n", findings.text, findings.summary));
-                (findings.summary.clone(), Some(findings))
+                let text = format!("{}{}", findings.text, findings.summary);
+                (text, findings.summary.clone(), Some(findings))
             }
-            NotTaken::NeedsRestart(what) | NotTaken::Failed(what) => {
-                say_findings(&format!("error: {what}\n"));
-                (what, None)
-            }
+            NotTaken::NeedsRestart(what) | NotTaken::Failed(what) => (format!("error: {what}"), what, None),
             // Files replace whatever is there.
             NotTaken::Replaced { .. } => return,
         };
-        say_findings(&format!("Policy not loaded; the running one (version {}) stays.\n", self.version()));
-        let mut state = self.state();
-        let since = state.failure.as_ref().map_or_else(|| self.clock.now().wall, |failure| failure.since);
-        state.failure = Some(LoadFailure { since, summary, findings });
+        {
+            let mut state = self.state();
+            let since = state.failure.as_ref().map_or_else(|| self.clock.now().wall, |failure| failure.since);
+            state.failure = Some(LoadFailure { since, summary, findings });
+        }
+        let version = self.version();
+        say_findings(&format!("{text}\nPolicy not loaded; the running one (version {version}) stays.\n"));
     }
 
     /// Takes a policy that was sent.
@@ -197,8 +204,8 @@ impl Keeper {
         }
         let taken = self.sent(offer.text, offer.format).and_then(|files| {
             let taken = self.put_in_force(&files)?;
-            say(&format!("a policy sent to the admin API in force as version {}", taken.version));
             self.took(files);
+            say(&format!("a policy sent to the admin API in force as version {}", taken.version));
             Ok(taken)
         });
         if taken.is_err() {

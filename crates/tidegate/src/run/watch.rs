@@ -12,13 +12,16 @@ use std::time::Duration;
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::say;
 use crate::commands::files::Files;
 
-/// How long after a first sign the files are read: writing takes several steps.
+/// How long there must be no sign before the files are read: writing takes several steps.
 const SETTLES_IN: Duration = Duration::from_millis(50);
+
+/// When they are read even though signs keep coming.
+const AT_LATEST: Duration = Duration::from_secs(1);
 
 /// What is watched.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ pub(super) struct Watch {
     folders: BTreeSet<PathBuf>,
     /// The files themselves, behind all links.
     files: Arc<Mutex<BTreeSet<PathBuf>>>,
+    signs: Arc<Notify>,
     settled: Arc<Notify>,
 }
 
@@ -47,15 +51,20 @@ impl Watch {
         let watcher = watcher.inspect_err(|problem| {
             say(&format!("changes of files are noticed some seconds late, since {problem}"));
         });
-        drop(tokio::spawn(settle(signs, Arc::clone(&settled))));
-        let mut watch = Self { watcher: watcher.ok(), folders: BTreeSet::new(), files: ours, settled };
+        drop(tokio::spawn(settle(Arc::clone(&signs), Arc::clone(&settled))));
+        let mut watch = Self { watcher: watcher.ok(), folders: BTreeSet::new(), files: ours, signs, settled };
         watch.follow(files);
         watch
     }
 
-    /// Waits until files may have changed.
+    /// Waits until files may have changed, and nothing has happened to them for a moment.
     pub(super) async fn changed(&self) {
         self.settled.notified().await;
+    }
+
+    /// Somebody else has seen that they changed.
+    pub(super) fn give_sign(&self) {
+        self.signs.notify_one();
     }
 
     /// Watches these files instead, which may lie or lead elsewhere.
@@ -81,11 +90,13 @@ impl Watch {
     }
 }
 
-/// Tells of the first sign and all that follow it closely as one.
+/// Tells of a sign and all that follow it closely as one.
 async fn settle(signs: Arc<Notify>, settled: Arc<Notify>) {
+    let is_quiet = async || timeout(SETTLES_IN, signs.notified()).await.is_err();
     loop {
         signs.notified().await;
-        sleep(SETTLES_IN).await;
+        // When it is over, they are read either way.
+        timeout(AT_LATEST, async { while !is_quiet().await {} }).await.ok();
         settled.notify_one();
     }
 }

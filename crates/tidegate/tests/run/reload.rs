@@ -29,7 +29,7 @@ fn a_changed_file_is_taken_at_once() {
     assert_eq!(most(&gateway, "a"), 1);
     let begun = Instant::now();
     for version in 2..8 {
-        gateway.gateway.rewrite(&policy(&upstream, &rule(version)));
+        gateway.rewrite(&policy(&upstream, &rule(version)));
         gateway.says(&format!("tidegate: tidegate.toml in force as version {version}"));
     }
     // Looking every two seconds would take twelve.
@@ -86,11 +86,11 @@ fn a_volume_whose_links_are_swapped_is_noticed() {
 fn a_file_that_is_touched_and_not_changed_is_not_taken() {
     let upstream = Upstream::ok();
     let gateway = Operated::before(&upstream, &rule(1));
-    gateway.gateway.rewrite(&policy(&upstream, &rule(1)));
+    gateway.rewrite(&policy(&upstream, &rule(1)));
     gateway.gateway.signal(Signal::HUP);
     gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
     assert_eq!(gateway.policy_version(), 1.0);
-    gateway.gateway.rewrite(&policy(&upstream, &rule(2)));
+    gateway.rewrite(&policy(&upstream, &rule(2)));
     gateway.says("tidegate: tidegate.toml in force as version 2");
     assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0.0);
 }
@@ -109,7 +109,7 @@ fn a_policy_that_was_sent_holds_until_the_file_changes_or_is_ordered() {
     gateway.says("tidegate: tidegate.toml in force as version 3");
     assert_eq!(most(&gateway, "b"), 1);
     gateway.put(&sent);
-    gateway.gateway.rewrite(&policy(&upstream, &rule(3)));
+    gateway.rewrite(&policy(&upstream, &rule(3)));
     gateway.says("tidegate: tidegate.toml in force as version 5");
     assert_eq!(most(&gateway, "c"), 3);
 }
@@ -119,7 +119,7 @@ fn a_sent_policy_may_be_held_to_replace_the_one_that_was_read() {
     let upstream = Upstream::ok();
     let gateway = Operated::before(&upstream, &rule(1));
     let read = gateway.ask("GET", "/api/v1/policy", "");
-    gateway.gateway.rewrite(&policy(&upstream, &rule(2)));
+    gateway.rewrite(&policy(&upstream, &rule(2)));
     gateway.says("tidegate: tidegate.toml in force as version 2");
     let fields = [("content-type", "application/toml"), ("if-match", read.get("etag").unwrap())];
     let late = gateway.ask_with("PUT", "/api/v1/policy", &fields, &policy(&upstream, &rule(3)));
@@ -132,7 +132,7 @@ fn a_wrong_file_changes_nothing_and_is_told_until_it_is_right() {
     let upstream = Upstream::ok();
     let right = policy(&upstream, &rule(2));
     let gateway = Operated::of(Gateway::start(&right));
-    gateway.gateway.rewrite(&right.replace("2/day", "2").replace("key = ", "kee = "));
+    gateway.rewrite(&right.replace("2/day", "2").replace("key = ", "kee = "));
     gateway.says("Policy not loaded; the running one (version 1) stays.");
     let said = gateway.gateway.errors().so_far().join("\n");
     assert!(said.contains("error: quota `2` has no unit"), "{said}");
@@ -147,7 +147,7 @@ fn a_wrong_file_changes_nothing_and_is_told_until_it_is_right() {
     assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1.0);
     assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1.0, 2), "it goes on as before");
 
-    gateway.gateway.rewrite(&right);
+    gateway.rewrite(&right);
     gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
     assert_eq!(gateway.get("/api/v1/status")["health"], "green");
     assert_eq!((gateway.policy_version(), gateway.metric("tidegate_policy_load_failures_total")), (1.0, 1.0));
@@ -163,7 +163,7 @@ fn a_file_that_goes_away_and_comes_back_is_told_once() {
     assert_eq!(gateway.get("/api/v1/status")["health"], "red");
     // Another file in the folder makes it look again.
     fs::write(gateway.gateway.folder().join("other"), "").unwrap();
-    gateway.gateway.rewrite(&policy(&upstream, &rule(2)));
+    gateway.rewrite(&policy(&upstream, &rule(2)));
     gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
     assert_eq!(gateway.get("/api/v1/status")["health"], "green");
     assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1.0);
@@ -183,7 +183,7 @@ fn what_takes_a_restart_is_told() {
             "`workers` of `server` differs",
         ),
     ] {
-        gateway.gateway.rewrite(&changed);
+        gateway.rewrite(&changed);
         gateway.says(&format!("error: tidegate.toml: {why}, which takes a restart"));
         let refused = gateway.put(&changed);
         assert_eq!(refused.status(), 409, "{refused:?}");

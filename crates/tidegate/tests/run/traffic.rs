@@ -45,7 +45,7 @@ fn twenty_policies_under_traffic_lose_nothing_and_charge_once() {
     for number in 1..=20 {
         let next = changing(number, &one, &other);
         if number.is_multiple_of(2) {
-            gateway.gateway.rewrite(&next);
+            gateway.rewrite(&next);
             gateway.says(&format!("tidegate: tidegate.toml in force as version {}", number + 1));
         } else {
             let taken = gateway.put(&next);
