@@ -2,7 +2,6 @@
 
 #![expect(unreachable_pub, reason = "nothing here is reached from outside")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up must fail")]
-#![allow(dead_code, reason = "the files of this folder use different parts of the support")]
 #![expect(clippy::panic, reason = "a test that cannot be set up must fail")]
 
 mod access_log;
@@ -14,6 +13,7 @@ mod grpc;
 mod h2;
 mod hops;
 mod keys;
+mod lifecycle;
 mod limits;
 mod quick_start;
 mod rates;

@@ -123,9 +123,9 @@ fn came_in_turn(arrivals: &[(String, Duration)], turns: &[u64]) {
 #[test]
 fn a_leaky_bucket_lets_requests_wait_for_their_turn() {
     let upstream = Upstream::ok();
-    let (statuses, arrivals) = at_once(&upstream, "quota = '10/s'\nalgorithm = 'leaky_bucket'\nburst = 3", 6);
+    let (statuses, arrivals) = at_once(&upstream, "quota = '4/s'\nalgorithm = 'leaky_bucket'\nburst = 3", 6);
     assert_eq!(statuses, [200, 200, 200, 200, 429, 429]);
-    came_in_turn(&arrivals, &[0, 100, 200, 300]);
+    came_in_turn(&arrivals, &[0, 250, 500, 750]);
 }
 
 #[test]
@@ -152,12 +152,12 @@ fn a_leaky_bucket_without_delay_lets_nobody_wait() {
 #[test]
 fn smooth_spaces_requests_evenly_and_refuses_longer_waits() {
     let upstream = Upstream::ok();
-    let rule = "quota = '10/s'\nalgorithm = 'smooth'\nmax_wait = '250ms'\nburst = 1";
+    let rule = "quota = '4/s'\nalgorithm = 'smooth'\nmax_wait = '600ms'\nburst = 1";
     let (statuses, mut arrivals) = at_once(&upstream, rule, 6);
     assert_eq!(statuses, [200, 200, 200, 200, 429, 429]);
     // One was stored, so two go at once.
     arrivals[..2].sort_unstable();
-    came_in_turn(&arrivals, &[0, 0, 100, 200]);
+    came_in_turn(&arrivals, &[0, 0, 250, 500]);
 }
 
 #[test]

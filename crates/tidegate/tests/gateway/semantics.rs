@@ -152,6 +152,30 @@ fn a_refused_upload_gets_its_answer() {
 }
 
 #[test]
+fn half_a_request_is_not_passed_off_as_a_whole_one() {
+    for half in [
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    ] {
+        let (begun, ended) = (Latch::default(), Latch::default());
+        let (tell_begun, tell_ended) = (begun.clone(), ended.clone());
+        let upstream = Upstream::scripted(move |wire| {
+            wire.until(b"abc");
+            tell_begun.open();
+            let rest = String::from_utf8(wire.rest()).unwrap();
+            assert!(matches!(rest.as_str(), "" | "\r\n"), "{rest:?}");
+            tell_ended.open();
+        });
+        let gateway = Gateway::before(&upstream, "");
+        let mut client = gateway.connect();
+        client.send(half);
+        begun.wait();
+        client.cut();
+        ended.wait();
+    }
+}
+
+#[test]
 fn bodies_stream_both_ways_chunk_by_chunk() {
     // Sends back each chunk when it comes: nothing would move if somebody waited for the whole.
     let upstream = Upstream::scripted(|wire| {

@@ -13,8 +13,6 @@
 //! | encrypt either side | [`tls`] |
 //! | let one side wait for the other, without sleeping | [`Latch`] |
 
-#![allow(unused_imports, reason = "the files of this folder use different parts of the support")]
-
 mod client;
 mod gateway;
 mod h2;
@@ -29,8 +27,7 @@ pub use client::{Client, request};
 pub use gateway::{Gateway, Signal, refused_to_start};
 pub use h2::{H2Client, H2Upstream, full, runtime, with_trailers};
 pub use latch::Latch;
-pub use lines::Lines;
-pub use message::{Fields, Message};
+pub use message::Message;
 pub use upstream::{Answer, Upstream};
 pub use wire::Wire;
 

@@ -117,7 +117,7 @@ fn a_rule_in_shadow_leaves_no_byte() {
 #[test]
 fn the_next_value_in_shadow_leaves_no_byte() {
     let upstream = Upstream::ok();
-    let rule = "[rule.shared]\nquota = '100000/h'";
+    let rule = "[rule.shared]\nquota = '10/h'";
     let shadow = format!("{rule}\nshadow = {{ quota = '1/h' }}");
     assert_eq!(bytes(&Gateway::before(&upstream, &shadow)), bytes(&Gateway::before(&upstream, rule)));
 }

@@ -237,7 +237,7 @@ fn connections_to_a_service_are_bounded_and_requests_wait_for_them() {
 fn who_waits_too_long_for_a_connection_is_told_that_we_are_busy() {
     let latch = Latch::default();
     let upstream = holding(&latch);
-    let gateway = start(&[&upstream.url()], "max_connections = 1\nconnect_timeout = '100ms'");
+    let gateway = start(&[&upstream.url()], "max_connections = 1\nconnect_timeout = '400ms'");
     let mut first = gateway.connect();
     first.send(request("GET", "/", &[], ""));
     upstream.wait_for(1);

@@ -114,7 +114,8 @@ impl Gateway {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.process.child), signal).unwrap();
+        let pid = i32::try_from(self.pid()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
     /// Waits for its end, which something must have caused.
