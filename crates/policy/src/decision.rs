@@ -14,7 +14,7 @@ mod admitted;
 mod refused;
 mod standing;
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -84,11 +84,25 @@ impl DecisionId {
     pub(crate) const fn new(number: u64) -> Self {
         Self(number)
     }
+
+    /// Its digits in ASCII, for answers that are written too often for a formatter.
+    #[must_use]
+    pub fn digits(self) -> [u8; 16] {
+        let mut digits = [0; 16];
+        for (place, byte) in digits.chunks_exact_mut(2).zip(self.0.to_be_bytes()) {
+            place.copy_from_slice(&[hexadecimal(byte >> 4), hexadecimal(byte & 0xf)]);
+        }
+        digits
+    }
+}
+
+const fn hexadecimal(value: u8) -> u8 {
+    if value < 10 { b'0' + value } else { b'a' - 10 + value }
 }
 
 impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
+        self.digits().into_iter().try_for_each(|digit| f.write_char(digit.into()))
     }
 }
 
@@ -128,5 +142,21 @@ fn record(
         duration: None,
         status: None,
         outcome: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_written_as_sixteen_digits_and_read_back() {
+        for (number, text) in
+            [(0, "0000000000000000"), (0xc0ffee, "0000000000c0ffee"), (u64::MAX - 6, "fffffffffffffff9")]
+        {
+            let id = DecisionId::new(number);
+            assert_eq!((id.to_string().as_str(), &id.digits()[..]), (text, text.as_bytes()));
+            assert_eq!(text.parse(), Ok(id));
+        }
     }
 }

@@ -28,7 +28,6 @@ mod protobuf;
 mod sheet;
 mod structured;
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -54,6 +53,7 @@ const ENVOY_RATELIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelimit
 const ENVOY_OVERLOADED: HeaderName = HeaderName::from_static("x-envoy-overloaded");
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const ONE: HeaderValue = HeaderValue::from_static("1");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
 /// Most fields that a refusal has. A map that grows is copied, which costs as much as filling it.
@@ -61,7 +61,7 @@ const MOST_FIELDS: usize = 12;
 /// Bytes of a refusal's texts: a problem that names three rules fits.
 const REFUSAL_BYTES: usize = 1_024;
 /// Bytes of the fields on an answer of the service: those of three rules fit.
-const FIELDS_BYTES: usize = 128;
+const FIELDS_BYTES: usize = 256;
 
 /// How callers are answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -239,7 +239,9 @@ impl Said<'_> {
         headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
         headers.insert(header::CACHE_CONTROL, NO_STORE);
         if let Some(seconds) = self.retry_after() {
-            fields::append(&mut headers, header::RETRY_AFTER, sheet.integer(seconds).cut_field());
+            // Most quotas are by the second, and so are most waits.
+            let seconds = if seconds == 1 { Some(ONE) } else { sheet.integer(seconds).cut_field() };
+            fields::append(&mut headers, header::RETRY_AFTER, seconds);
         }
         if self.retry == Retry::Never {
             headers.insert(RETRY, HeaderValue::from_static("never"));
@@ -324,7 +326,5 @@ const fn named(delay: Duration) -> Duration {
 
 /// Adds what is on the sheet, and the id that the decision can be looked up by.
 fn write_id(headers: &mut HeaderMap, sheet: &mut Sheet, id: DecisionId) {
-    // Writing on a sheet cannot fail.
-    let _written = write!(sheet, "; id=\"{id}\"");
-    fields::append(headers, DECISION, sheet.cut_field());
+    fields::append(headers, DECISION, sheet.push("; id=\"").id(id).push("\"").cut_field());
 }

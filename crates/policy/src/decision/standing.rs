@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{Cost, Refusal, Retry, Usage, Verdict};
+use tidegate_core::{Cost, Refusal, Retry, Usage};
 
 use super::{Met, Mets, Took};
 use crate::gate::{Counted, Now, Plan};
@@ -10,6 +10,7 @@ use crate::policy::{MOST_RULES_A_ROUTE, Rule};
 /// What a caller may be told of the rules its request met, in their order.
 #[derive(Debug, Default)]
 pub struct Standings {
+    /// The first places are filled.
     standings: [Option<Standing>; MOST_RULES_A_ROUTE],
 }
 
@@ -40,13 +41,13 @@ pub struct Standing {
 impl Standings {
     /// One after another, in the order of the rules.
     pub fn iter(&self) -> impl Iterator<Item = &Standing> {
-        self.standings.iter().flatten()
+        self.standings.iter().map_while(Option::as_ref)
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.standings.iter().all(Option::is_none)
+        self.iter().next().is_none()
     }
 
     /// `answer` is the rule that refused, and how.
@@ -72,23 +73,28 @@ impl<'a> IntoIterator for &'a Standings {
 
 fn standing(plan: &Plan, met: &Met, now: Now, answer: Option<(u16, Refusal)>) -> Option<Standing> {
     let rule = Arc::clone(&plan.rules.get(usize::from(met.rule))?.rule);
-    let (usage, window, verdict) = match (&met.took, plan.counted(met.store)?) {
+    let (answer, is_asked) = match answer {
+        Some((by, refusal)) if by == met.rule => (Some(refusal), false),
+        // Another rule answers, and this one may refuse too.
+        Some(_) => (None, true),
+        None => (None, false),
+    };
+    let (usage, window, refusal) = match (&met.took, plan.counted(met.store)?) {
         (Took::Charge(ticket, _) | Took::NoCharge(ticket, _), Counted::Rate(store)) => {
             let counter = store.counter(*ticket)?;
-            let verdict = match met.took {
-                Took::NoCharge(_, cost) => counter.peek(met.key, now, cost),
-                Took::Charge(..) | Took::Place(..) => Verdict::Admit(Duration::ZERO),
+            let refusal = match met.took {
+                Took::NoCharge(_, cost) if is_asked => counter.peek(met.key, now, cost).refusal(),
+                Took::NoCharge(..) | Took::Charge(..) | Took::Place(..) => answer,
             };
-            (counter.usage(met.key, now), counter.rate().window(), verdict)
+            (counter.usage(met.key, now), counter.rate().window(), refusal)
         }
         (Took::Place(limit, place), Counted::Places(table)) => {
-            let verdict = if place.is_some() { Verdict::Admit(()) } else { table.peek(met.key, *limit) };
-            (places(table.in_flight(met.key), *limit), Duration::ZERO, verdict.map(|()| Duration::ZERO))
+            let is_asked = is_asked && place.is_none();
+            let refusal = if is_asked { table.peek(met.key, *limit).refusal() } else { answer };
+            (places(table.in_flight(met.key), *limit), Duration::ZERO, refusal)
         }
         _ => return None,
     };
-    let refusal = answer.filter(|(by, _)| *by == met.rule).map(|(_, refusal)| refusal);
-    let refusal = refusal.or(if answer.is_some() { verdict.refusal() } else { None });
     Some(Standing {
         rule,
         limit: usage.limit,

@@ -35,23 +35,23 @@ const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 pub(crate) fn write(headers: &mut HeaderMap, sheet: &mut Sheet, standings: &Standings, retry: Option<u64>) {
     let mut policy = List::on(sheet);
     for standing in told(standings) {
-        policy.item(&standing.rule.name).integer("q", standing.limit.whole());
+        policy.item(&standing.rule.name).integer(";q=", standing.limit.whole());
         if let Some(unit) = unit(standing) {
-            policy.string("qu", unit);
+            policy.string(";qu=", unit);
         }
         // Places in flight come back when work ends, which no length of time describes.
         if !standing.is_concurrency {
-            policy.integer("w", whole_seconds(standing.window).max(1));
+            policy.integer(";w=", whole_seconds(standing.window).max(1));
         }
     }
     append(headers, POLICY, policy.finish());
 
     let mut state = List::on(sheet);
     for standing in told(standings) {
-        state.item(&standing.rule.name).integer("r", standing.remaining.whole());
+        state.item(&standing.rule.name).integer(";r=", standing.remaining.whole());
         let until = retry.or_else(|| (!standing.is_concurrency).then(|| whole_seconds(standing.reset)));
         if let Some(seconds) = until {
-            state.integer("t", seconds);
+            state.integer(";t=", seconds);
         }
     }
     append(headers, STATE, state.finish());

@@ -1,7 +1,5 @@
 //! A refusal as `application/problem+json` (RFC 9457).
 
-use std::fmt::Write;
-
 use tidegate_core::Retry;
 use tidegate_policy::{DecisionId, Standing, Standings};
 
@@ -16,8 +14,7 @@ pub(crate) fn write(sheet: &mut Sheet, said: &Said<'_>, id: DecisionId, standing
         write_array(sheet.push(r#","violated-policies":"#), standings, write_name);
         write_array(sheet.push(r#","quota":"#), standings, write_quota);
     }
-    // Writing on a sheet cannot fail.
-    let _written = write!(sheet, r#","instance":"urn:tidegate:decision:{id}"}}"#);
+    sheet.push(r#","instance":"urn:tidegate:decision:"#).id(id).push(r#""}"#);
 }
 
 /// The problem of a request that no rule refused.

@@ -18,6 +18,7 @@ use std::fmt::{self, Write};
 use bytes::{Bytes, BytesMut};
 use http::HeaderValue;
 use tidegate_core::Cost;
+use tidegate_policy::DecisionId;
 
 /// Texts that are being written.
 #[derive(Debug)]
@@ -42,7 +43,16 @@ impl Sheet {
     }
 
     /// A whole number.
+    #[inline]
     pub(crate) fn integer(&mut self, value: u64) -> &mut Self {
+        if value < 10 {
+            self.0.extend_from_slice(&[digit(value)]);
+            return self;
+        }
+        self.long_integer(value)
+    }
+
+    fn long_integer(&mut self, value: u64) -> &mut Self {
         const MOST_DIGITS: usize = 20;
         let (mut digits, mut first, mut rest) = ([0; MOST_DIGITS], MOST_DIGITS, value);
         loop {
@@ -68,6 +78,12 @@ impl Sheet {
             self.0.extend_from_slice(&[digit(fraction / place)]);
             (fraction, place) = (fraction % place, place / 10);
         }
+        self
+    }
+
+    /// A decision's number.
+    pub(crate) fn id(&mut self, id: DecisionId) -> &mut Self {
+        self.0.extend_from_slice(&id.digits());
         self
     }
 

@@ -33,22 +33,16 @@ impl<'a> List<'a> {
         self
     }
 
-    /// Gives the last item a parameter that is an integer.
+    /// Gives the last item a parameter that is an integer. The key comes with its signs: `;q=`.
     pub(crate) fn integer(&mut self, key: &'static str, value: u64) -> &mut Self {
-        self.begin(key);
-        self.0.integer(value.min(LARGEST));
+        self.0.push(key).integer(value.min(LARGEST));
         self
     }
 
     /// Gives the last item a parameter that is a string.
     pub(crate) fn string(&mut self, key: &'static str, value: &str) -> &mut Self {
-        self.begin(key);
-        string(self.0, |text| _ = text.push(value));
+        string(self.0.push(key), |text| _ = text.push(value));
         self
-    }
-
-    fn begin(&mut self, key: &'static str) {
-        self.0.push(";").push(key).push("=");
     }
 
     /// The field's value, or nothing when it has no items: an empty list is not sent.
@@ -88,8 +82,8 @@ mod tests {
     fn items_and_parameters_are_written_as_in_the_example() {
         let mut sheet = Sheet::with_room(0);
         let mut list = List::on(&mut sheet);
-        list.item("per_key").integer("q", 20).integer("w", 2);
-        list.item("per_address").integer("q", 100).integer("w", 60);
+        list.item("per_key").integer(";q=", 20).integer(";w=", 2);
+        list.item("per_address").integer(";q=", 100).integer(";w=", 60);
         assert_eq!(list.finish().unwrap(), r#""per_key";q=20;w=2, "per_address";q=100;w=60"#);
         assert_eq!(List::on(&mut sheet).finish(), None);
     }
@@ -98,7 +92,7 @@ mod tests {
     fn nothing_a_name_holds_breaks_the_field() {
         let mut sheet = Sheet::with_room(0);
         let mut list = List::on(&mut sheet);
-        list.item("a\"b\\c").string("qu", "é\r\n").integer("q", u64::MAX);
+        list.item("a\"b\\c").string(";qu=", "é\r\n").integer(";q=", u64::MAX);
         assert_eq!(list.finish().unwrap(), r#""a\"b\\c";qu="???";q=999999999999999"#);
     }
 }
