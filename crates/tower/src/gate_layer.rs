@@ -13,6 +13,7 @@
 mod future;
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{fmt, mem};
@@ -47,7 +48,8 @@ struct Shared<I> {
 }
 
 impl<I> Shared<I> {
-    fn admit<B>(&self, request: &Request<B>) -> Result<Admission, Response<Bytes>>
+    /// Goes on with what was admitted, or ends with the answer.
+    fn admit<B>(&self, request: &Request<B>) -> ControlFlow<Response<Bytes>, Admission>
     where
         I: Identify<Request<B>>,
     {
@@ -56,10 +58,11 @@ impl<I> Shared<I> {
         let speech = || Speech::of(request.headers());
         match identify.identify(request, |attributes| gate.decide(now, attributes)) {
             Ok(Decision::Admit(admitted)) => {
-                Ok(Admission::new(admitted, request.method(), Arc::clone(clock), Arc::clone(respond)))
+                let (clock, respond) = (Arc::clone(clock), Arc::clone(respond));
+                ControlFlow::Continue(Admission::new(admitted, request.method(), clock, respond))
             }
-            Ok(Decision::Refuse(refused)) => Err(respond.refused(now, &refused, speech())),
-            Err(unclear) => Err(respond.unclear(unclear, speech())),
+            Ok(Decision::Refuse(refused)) => ControlFlow::Break(respond.refused(now, &refused, speech())),
+            Err(unclear) => ControlFlow::Break(respond.unclear(unclear, speech())),
         }
     }
 }
@@ -168,8 +171,8 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let admission = match self.shared.admit(&request) {
-            Ok(admission) => admission,
-            Err(response) => return ResponseFuture::refused(response),
+            ControlFlow::Continue(admission) => admission,
+            ControlFlow::Break(response) => return ResponseFuture::refused(response),
         };
         let wait = admission.wait();
         let request = request.map(|body| admission.counted(body));
