@@ -243,7 +243,7 @@ fn run_command() -> Command {
         .after_help(
             "Example:\n  tidegate run -c tidegate.toml\n  \
              tidegate run --upstream http://127.0.0.1:3000 --rule 'per_key: 10/s burst 20 by header:x-api-key'\n\
-             SIGHUP reads the policy again; SIGTERM finishes what is in flight and ends.",
+             A changed policy is taken by itself, with SIGHUP at once. SIGTERM finishes what is in flight and ends.",
         )
 }
 

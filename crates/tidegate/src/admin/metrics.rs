@@ -70,6 +70,8 @@ fn requests(page: &mut Page, figures: &Figures) {
     for attempts in &figures.attempts {
         family.sample(&[("upstream", &attempts.upstream), ("outcome", attempts.outcome)], attempts.count);
     }
+    let help = "Lines of the access log that could not be written in time.";
+    page.counter("tidegate_access_log_lost_total", help).sample(&[], figures.unlogged);
 }
 
 fn rules(page: &mut Page, policy: &Policy, rules: &[RuleStatistics]) {

@@ -93,6 +93,8 @@ pub struct Figures {
     pub connections: Vec<Connections>,
     /// What upstreams were asked.
     pub attempts: Vec<Attempts>,
+    /// Lines of the access log that could not be written in time.
+    pub unlogged: u64,
 }
 
 /// How long requests took, from the first byte of the head to the last byte of the answer.

@@ -54,6 +54,7 @@ impl Station for Keeper {
             in_flight: counted.routes.iter().map(in_flight).collect(),
             connections: connections.collect(),
             attempts: self.gateway().upstreams().iter().flat_map(attempts).collect(),
+            unlogged: counted.unlogged,
         }
     }
 

@@ -188,6 +188,7 @@ impl Station for Small {
                 is_failure: false,
                 count: admitted,
             }],
+            unlogged: 0,
         }
     }
 

@@ -65,13 +65,13 @@ impl Operated {
     }
 
     /// One sample, by its name with labels.
-    pub fn metric(&self, name: &str) -> f64 {
+    pub fn metric(&self, name: &str) -> u64 {
         let page = self.metrics();
         let sample = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         sample.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse().unwrap()
     }
 
-    pub fn policy_version(&self) -> f64 {
+    pub fn policy_version(&self) -> u64 {
         self.metric("tidegate_policy_version")
     }
 

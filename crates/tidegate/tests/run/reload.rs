@@ -35,7 +35,7 @@ fn a_changed_file_is_taken_at_once() {
     // Looking every two seconds would take twelve.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     assert_eq!(most(&gateway, "b"), 7);
-    assert_eq!(gateway.policy_version(), 7.0);
+    assert_eq!(gateway.policy_version(), 7);
 }
 
 #[test]
@@ -83,16 +83,40 @@ fn a_volume_whose_links_are_swapped_is_noticed() {
 }
 
 #[test]
+fn what_the_system_does_not_tell_is_noticed_by_looking() {
+    let upstream = Upstream::ok();
+    let folder = Folder::with(&[]);
+    for version in [1, 2] {
+        let place = folder.path().join(version.to_string());
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("tidegate.toml"), policy(&upstream, &rule(version))).unwrap();
+    }
+    // Nothing happens in the folder of the file when a link further up leads elsewhere.
+    let link = folder.path().join("current");
+    symlink("1", &link).unwrap();
+    let file = link.join("tidegate.toml");
+    let gateway = Operated::of(Gateway::start_by_flags(&["-c", file.to_str().unwrap()]));
+    let begun = Instant::now();
+    symlink("2", folder.path().join("next")).unwrap();
+    fs::rename(folder.path().join("next"), &link).unwrap();
+    gateway.says(&format!("tidegate: {} in force as version 2", file.display()));
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    fs::write(folder.path().join("2/tidegate.toml"), policy(&upstream, &rule(3))).unwrap();
+    gateway.says(&format!("tidegate: {} in force as version 3", file.display()));
+    assert_eq!(most(&gateway, "a"), 3);
+}
+
+#[test]
 fn a_file_that_is_touched_and_not_changed_is_not_taken() {
     let upstream = Upstream::ok();
     let gateway = Operated::before(&upstream, &rule(1));
     gateway.rewrite(&policy(&upstream, &rule(1)));
     gateway.gateway.signal(Signal::HUP);
     gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
-    assert_eq!(gateway.policy_version(), 1.0);
+    assert_eq!(gateway.policy_version(), 1);
     gateway.rewrite(&policy(&upstream, &rule(2)));
     gateway.says("tidegate: tidegate.toml in force as version 2");
-    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0.0);
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0);
 }
 
 #[test]
@@ -124,7 +148,7 @@ fn a_sent_policy_may_be_held_to_replace_the_one_that_was_read() {
     let fields = [("content-type", "application/toml"), ("if-match", read.get("etag").unwrap())];
     let late = gateway.ask_with("PUT", "/api/v1/policy", &fields, &policy(&upstream, &rule(3)));
     assert_eq!(late.status(), 412);
-    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0.0, "nothing was wrong with it");
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0, "nothing was wrong with it");
 }
 
 #[test]
@@ -144,13 +168,13 @@ fn a_wrong_file_changes_nothing_and_is_told_until_it_is_right() {
     assert!(verdict.starts_with("Red: the policy on disk is wrong since "), "{verdict}");
     assert!(verdict.ends_with("; version 1 stays."), "{verdict}");
     assert_eq!(status["policy"]["failure"]["problems"].as_array().unwrap().len(), 2, "{status:#}");
-    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1.0);
-    assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1.0, 2), "it goes on as before");
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1);
+    assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1, 2), "it goes on as before");
 
     gateway.rewrite(&right);
     gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
     assert_eq!(gateway.get("/api/v1/status")["health"], "green");
-    assert_eq!((gateway.policy_version(), gateway.metric("tidegate_policy_load_failures_total")), (1.0, 1.0));
+    assert_eq!((gateway.policy_version(), gateway.metric("tidegate_policy_load_failures_total")), (1, 1));
 }
 
 #[test]
@@ -166,7 +190,7 @@ fn a_file_that_goes_away_and_comes_back_is_told_once() {
     gateway.rewrite(&policy(&upstream, &rule(2)));
     gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
     assert_eq!(gateway.get("/api/v1/status")["health"], "green");
-    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1.0);
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 1);
 }
 
 #[test]
@@ -193,5 +217,5 @@ fn what_takes_a_restart_is_told() {
     let refused = gateway.put(&nowhere);
     assert_eq!(refused.status(), 422);
     assert!(refused.text().contains("does not say where requests go"), "{}", refused.text());
-    assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1.0, 1));
+    assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1, 1));
 }
