@@ -1,6 +1,7 @@
 //! HTTP/2 on either side.
 
 use http::{HeaderMap, Request, Response};
+use http_body_util::BodyExt;
 
 use crate::support::{Answer, Gateway, H2Client, H2Upstream, Upstream, full, with_trailers};
 
@@ -156,6 +157,49 @@ fn trailers_pass_from_h2_to_h2() {
     let answer = client.ask(request).unwrap();
     assert_eq!(answer.trailers.unwrap()["x-sum"], "4");
     assert_eq!(upstream.requests()[0].head.headers["te"], "trailers");
+}
+
+#[test]
+fn trailers_pass_from_http_1_to_h2() {
+    let upstream = Upstream::answering(|_| {
+        Answer::raw(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5\r\n\r\n",
+        )
+    });
+    let gateway = Gateway::before(&upstream, "");
+    let answer = H2Client::connect(gateway.address()).get("http://a/", &[("te", "trailers")]);
+    assert_eq!(answer.body, "hello");
+    assert_eq!(answer.trailers.unwrap()["x-sum"], "5");
+}
+
+#[test]
+fn a_body_of_unknown_length_reaches_http_1_in_chunks() {
+    let upstream = Upstream::ok();
+    let gateway = Gateway::before(&upstream, "");
+    let client = H2Client::connect(gateway.address());
+    // Whatever goes through a function may have changed its length.
+    let body = full("body").map_frame(|frame| frame).boxed();
+    assert_eq!(client.ask(Request::post("http://a/").body(body).unwrap()).unwrap().status(), 200);
+    let request = upstream.only_request();
+    assert_eq!((request.get("transfer-encoding"), request.text()), (Some("chunked"), "body"));
+}
+
+#[test]
+fn the_answer_to_head_keeps_its_length() {
+    let upstream = Upstream::answering(|_| Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n"));
+    let gateway = Gateway::before(&upstream, "");
+    let request = Request::head("http://a/").body(full("")).unwrap();
+    let answer = H2Client::connect(gateway.address()).ask(request).unwrap();
+    assert_eq!((answer.get("content-length"), answer.body.len()), (Some("1234"), 0));
+}
+
+#[test]
+fn half_an_answer_is_a_reset_and_not_an_end() {
+    let upstream =
+        Upstream::answering(|_| Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").closing());
+    let gateway = Gateway::before(&upstream, "");
+    let request = Request::get("http://a/").body(full("")).unwrap();
+    assert!(H2Client::connect(gateway.address()).ask(request).is_err());
 }
 
 #[test]

@@ -51,12 +51,10 @@ fn a_bad_policy_changes_nothing() {
 #[test]
 fn it_ends_when_it_is_told_to() {
     let upstream = Upstream::ok();
-    for signal in [Signal::TERM, Signal::INT] {
-        let mut gateway = Gateway::start(&policy(&upstream, "2/h"));
-        let mut client = gateway.connect();
-        assert_eq!(client.get("/", &[]).status(), 200);
-        gateway.signal(signal);
-        assert_eq!(gateway.wait().code(), Some(0), "{signal:?}");
-        assert!(client.is_closed());
-    }
+    let mut gateway = Gateway::start(&policy(&upstream, "2/h"));
+    let mut client = gateway.connect();
+    assert_eq!(client.get("/", &[]).status(), 200);
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.wait().code(), Some(0));
+    assert!(client.is_closed());
 }

@@ -80,6 +80,39 @@ fn a_body_that_stops_is_given_up() {
 }
 
 #[test]
+fn connections_beyond_the_most_wait_until_there_is_room() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "max_connections = 2");
+    let (mut first, mut second) = (gateway.connect(), gateway.connect());
+    assert_eq!([first.get("/1", &[]).status(), second.get("/2", &[]).status()], [200, 200]);
+    let mut third = gateway.connect();
+    third.send(request("GET", "/3", &[], ""));
+    assert_eq!(second.get("/4", &[]).status(), 200);
+    assert_eq!(upstream.targets(), ["/1", "/2", "/4"]);
+    drop(first);
+    assert_eq!(third.response().status(), 200);
+}
+
+#[test]
+fn trusted_proxies_may_have_any_number_of_connections() {
+    let upstream = Upstream::ok();
+    let gateway = Gateway::start(&format!(
+        "upstream = '{}'
+        [server]
+        trusted_proxies = ['127.0.0.2']
+        [[listener]]
+        bind = '127.0.0.1:0'
+        max_connections_per_address = 1",
+        upstream.url()
+    ));
+    let mut proxies: Vec<_> = (0..5).map(|_| gateway.connect_from([127, 0, 0, 2].into())).collect();
+    assert!(proxies.iter_mut().all(|proxy| proxy.get("/", &[]).status() == 200));
+    let mut stranger = gateway.connect_from([127, 0, 0, 3].into());
+    assert_eq!(stranger.get("/", &[]).status(), 200);
+    assert!(gateway.connect_from([127, 0, 0, 3].into()).is_closed());
+}
+
+#[test]
 fn an_address_with_too_many_connections_is_turned_away_and_others_are_not_kept() {
     let upstream = Upstream::ok();
     let gateway = start(&upstream, "max_connections_per_address = 2");

@@ -90,6 +90,22 @@ fn answers_without_a_body_stay_without() {
 }
 
 #[test]
+fn what_a_service_says_in_between_is_not_the_answer() {
+    let upstream = Upstream::answering(|_| {
+        Answer::raw(
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n\
+             HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        )
+    });
+    let gateway = Gateway::before(&upstream, "");
+    let mut client = gateway.connect();
+    for _ in 0..2 {
+        let answer = client.get("/", &[]);
+        assert_eq!((answer.status(), answer.text()), (200, "hello"));
+    }
+}
+
+#[test]
 fn a_get_may_have_a_body() {
     let upstream = Upstream::ok();
     let gateway = Gateway::before(&upstream, "");
