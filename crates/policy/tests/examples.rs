@@ -192,7 +192,7 @@ fn the_gateway_compiles_to_what_it_says() {
             Endpoint::new(false, "orders-1", Some(8080)),
             Endpoint::new(false, "2001:db8::1", None),
         ],
-        protocol: UpstreamProtocol::H2,
+        protocol: UpstreamProtocol::Http1,
         timeout: Some(seconds(2)),
         connect_timeout: Duration::from_millis(250),
         max_connections: 100,

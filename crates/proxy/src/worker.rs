@@ -124,11 +124,9 @@ impl Worker {
 
     async fn accept(self: Arc<Self>, socket: TcpListener, listener: Arc<ListenerState>) {
         loop {
-            let room = listener.room().await;
             let (stream, from) = match socket.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    drop(room);
                     // A caller that went away at once is its own business; the rest is a shortage.
                     if error.kind() != io::ErrorKind::ConnectionAborted {
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -136,6 +134,9 @@ impl Worker {
                     continue;
                 }
             };
+            // One that was accepted waits here for room, and behind it nobody is accepted. Were room asked for first,
+            // a worker that nobody connects to would keep the last of it from the others.
+            let room = listener.room().await;
             let is_trusted = self.settings().server.trusts(from.ip());
             if let Some(admittance) = listener.admit(room, from.ip(), is_trusted) {
                 tokio::spawn(connection::serve(stream, from, admittance, Arc::clone(&self)));

@@ -10,7 +10,7 @@ use crate::document::read::{Either, Field, Named};
 use crate::document::route::{RouteDoc, Upgrade};
 use crate::document::top::PolicyDoc;
 use crate::document::values::method;
-use crate::policy::{Line, MOST_RULES_A_ROUTE, Matcher, MethodCosts, Route, Upstream};
+use crate::policy::{Line, MOST_RULES_A_ROUTE, Matcher, MethodCosts, Route, Upstream, UpstreamProtocol};
 use crate::problem::{Code, Problem, Problems, nearest};
 use crate::quantity::shown;
 use crate::text::{Positions, Span};
@@ -100,15 +100,40 @@ fn route(
         problems.push(problem.path(format!("{path}.rules")).label("remove this, or `exempt`"));
     }
     let matches = written.matches.as_ref().map(|field| &field.value);
+    let upstream = upstream(&name, field, upstreams, &path, problems);
+    upgrades_speak_http1(written, upstreams, upstream.as_deref(), &path, problems);
     Route {
         line: line(positions, field.span),
         matcher: matcher::compile(matches, &format!("{path}.match"), problems),
-        upstream: upstream(&name, field, upstreams, &path, problems),
+        upstream,
         rules: rules_of(&name, chosen, rules, &path, problems),
         cost: written.cost.as_ref().map_or(MethodCosts::ONE, |cost| costs(&cost.value, &path, problems)),
         is_exempt,
         upgrades: upgrades(written, &path, problems),
         name,
+    }
+}
+
+fn upgrades_speak_http1(
+    written: &RouteDoc,
+    upstreams: &[Arc<Upstream>],
+    chosen: Option<&str>,
+    path: &str,
+    problems: &mut Problems,
+) {
+    let list = written.upgrade.as_ref().filter(|list| !list.value.is_empty());
+    let other = upstreams.iter().find(|upstream| Some(upstream.name.as_str()) == chosen);
+    let other = other.filter(|upstream| match upstream.protocol {
+        UpstreamProtocol::Http1 => false,
+        UpstreamProtocol::H2 => true,
+        UpstreamProtocol::Auto => upstream.endpoints.iter().any(|endpoint| endpoint.is_tls),
+    });
+    if let (Some(list), Some(upstream)) = (list, other) {
+        let message =
+            format!("upstream `{}` may be spoken to in HTTP/2, which has no upgrades", upstream.name);
+        let problem = Problem::new(Code::UpgradeNeedsHttp1, message).at(list.span);
+        let fix = problems.entry("protocol", "\"http/1.1\"");
+        problems.push(problem.path(format!("{path}.upgrade")).label(format!("write {fix} in the upstream")));
     }
 }
 
