@@ -17,7 +17,7 @@ mod client;
 mod gateway;
 mod h2;
 mod latch;
-mod lines;
+pub mod lines;
 mod message;
 pub mod tls;
 mod upstream;

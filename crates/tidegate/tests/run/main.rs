@@ -2,7 +2,6 @@
 
 #![expect(unreachable_pub, reason = "nothing here is reached from outside")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up must fail")]
-#![allow(dead_code, reason = "these tests use a part of the support")]
 
 mod admin;
 mod draining;
@@ -17,6 +16,7 @@ mod systemd;
 mod traffic;
 mod tutorial;
 
+#[allow(dead_code, unused_imports, reason = "these tests use a part of the support")]
 #[path = "../gateway"]
 mod gateway {
     pub mod support;

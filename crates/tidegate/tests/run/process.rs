@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::gateway::support::Lines;
+use crate::gateway::support::lines::Lines;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tidegate");
 
