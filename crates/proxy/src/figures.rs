@@ -180,7 +180,7 @@ impl Overhead {
         asked.is_multiple_of(TIMED_OF)
     }
 
-    /// Counts how long it took from a request's head until it was sent on or refused.
+    /// Counts how long it took from a request's head until it might be sent on or was refused.
     pub fn decided_in(&self, worker: usize, took: Duration) {
         let Some(stripe) = self.workers.get(worker) else { return };
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -271,6 +271,20 @@ mod tests {
         second.end(502, Duration::from_secs(60));
         let counts = routes.figures().remove(0);
         assert_eq!((counts.in_flight, counts.durations[4].counts[BOUNDS_MICROS.len()]), (0, 1));
+    }
+
+    #[test]
+    fn one_decision_of_sixteen_is_timed() {
+        let overhead = Overhead::new(2);
+        let timed = (0..33).filter(|_| overhead.is_next(1)).count();
+        assert_eq!(timed, 3, "the first, the 17th and the 33rd");
+        overhead.decided_in(0, Duration::from_nanos(500));
+        overhead.decided_in(1, Duration::from_nanos(501));
+        overhead.decided_in(1, Duration::from_secs(1));
+        let counted = overhead.figures();
+        assert_eq!((counted.counts[0], counted.counts[1]), (1, 1));
+        assert_eq!(counted.counts[DECIDE_BOUNDS_NANOS.len()], 1);
+        assert_eq!(counted.total, Duration::from_nanos(1_000_001_001));
     }
 
     #[test]
