@@ -5,6 +5,7 @@
 #![expect(clippy::panic, reason = "a test that cannot be set up must fail")]
 
 mod access_log;
+mod answers;
 mod bad_input;
 mod client_address;
 mod concurrency;

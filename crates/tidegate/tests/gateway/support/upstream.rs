@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
+use socket2::{Domain, Socket, Type};
+
 use super::message::Message;
 use super::wire::Wire;
 use super::{PATIENCE, tls};
@@ -105,7 +107,7 @@ impl Upstream {
         accept: impl Fn(TcpStream) -> Wire + Send + Copy + 'static,
         script: impl Fn(&mut Wire, &dyn Fn(&Message)) + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = listen();
         let (address, journal) = (listener.local_addr().unwrap(), Arc::new(Journal::default()));
         let (noted, script) = (Arc::clone(&journal), Arc::new(script));
         std::thread::spawn(move || {
@@ -180,6 +182,14 @@ impl Upstream {
     pub fn bytes(&self) -> usize {
         self.journal.bytes.load(Ordering::SeqCst)
     }
+}
+
+/// A port of its own, with room for many who connect in the same instant.
+fn listen() -> TcpListener {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(4096).unwrap();
+    socket.into()
 }
 
 /// What is done to a connection whose requests are answered one after another.
