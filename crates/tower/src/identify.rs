@@ -165,11 +165,10 @@ impl Headers for Fields<'_> {
 
 /// The target's own host wins over the field: so says RFC 9112, and so do servers.
 fn host<B>(request: &Request<B>) -> &str {
-    if let Some(host) = request.uri().host() {
-        return host;
-    }
-    let field = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
-    without_port(field.unwrap_or_default())
+    let field = || request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    let host = request.uri().host().unwrap_or_else(|| without_port(field().unwrap_or_default()));
+    // `a.test.` is `a.test`, spelled for resolvers; a route for the one is not to be walked around with the other.
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 /// `[::1]:80` has colons that are no port's.
