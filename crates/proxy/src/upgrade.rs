@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::sync::Notify;
 
 use crate::connection::Caller;
+use crate::upstream::Turned;
 
 /// A worker's connections that have turned to another protocol.
 #[derive(Debug, Default)]
@@ -36,16 +37,20 @@ impl Tunnels {
     }
 }
 
-/// Joins the two sides once both have turned. From then on bytes go both ways until one side ends.
-pub(crate) fn join(from: OnUpgrade, to: OnUpgrade, caller: &Arc<Caller>) {
+/// Joins the two sides once the caller's has turned as well. From then on bytes go both ways until one side ends.
+pub(crate) fn join(from: OnUpgrade, mut to: Turned, caller: &Arc<Caller>) {
     caller.watch.leave();
     let tunnel = Tunnel::begin(caller);
     tokio::spawn(async move {
-        let (Ok(from), Ok(to)) = (from.await, to.await) else { return };
-        let (mut from, mut to) = (TokioIo::new(from), TokioIo::new(to));
+        let Ok(from) = from.await else { return };
+        let mut from = TokioIo::new(from);
+        let passing = async {
+            from.write_all(&to.unread).await?;
+            copy_bidirectional(&mut from, &mut to.stream).await
+        };
         tokio::select! {
             // How it ends is the business of those who speak over it.
-            _ended = copy_bidirectional(&mut from, &mut to) => {}
+            _ended = passing => {}
             () = tunnel.0.worker.tunnels.closed() => {}
         }
     });

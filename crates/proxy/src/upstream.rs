@@ -8,6 +8,7 @@
 mod body;
 mod connect;
 mod endpoint;
+mod http1;
 mod lane;
 
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use hyper::body::{Body, Incoming};
 use tidegate_policy::policy;
 use tokio::time::timeout_at;
 
-pub(crate) use self::body::{Patient, UpstreamBody};
+pub(crate) use self::body::{Patient, Turned, UpstreamBody};
 pub(crate) use self::connect::Connector;
 use self::endpoint::{Endpoint, InFlight};
-use self::lane::Line;
+use self::lane::SendFailure;
 use crate::chance;
 
 /// What is sent to an upstream.
@@ -122,7 +123,7 @@ impl Upstream {
         answered
     }
 
-    /// Asks one endpoint, and another one if nothing could have reached the first.
+    /// Asks one endpoint, and another one if the first could not be connected to.
     async fn attempt(
         &self,
         worker: usize,
@@ -132,57 +133,49 @@ impl Upstream {
         let mut failed: Option<&Arc<Endpoint>> = None;
         loop {
             let Some(endpoint) = self.choose(now, failed) else { return Err(CallFailure::Unconnected) };
-            let in_flight = InFlight::new(endpoint);
-            match self.ask(endpoint, worker, now, request).await {
+            match self.ask(endpoint, worker, now, &mut request).await {
                 Ok(response) => {
                     endpoint.is_well();
-                    return Ok(response.map(|body| body.counted(in_flight)));
+                    return Ok(response);
                 }
-                Err(Unasked { failure, request: given_back }) => {
-                    if failure == CallFailure::Unconnected {
-                        endpoint.is_unwell(now);
-                    }
-                    match given_back {
-                        Some(again) if failure == CallFailure::Unconnected && failed.is_none() => {
-                            request = *again;
-                            failed = Some(endpoint);
-                        }
-                        Some(_) | None => return Err(failure),
+                Err(CallFailure::Unconnected) => {
+                    endpoint.is_unwell(now);
+                    if failed.replace(endpoint).is_some() {
+                        return Err(CallFailure::Unconnected);
                     }
                 }
+                Err(failure) => return Err(failure),
             }
         }
     }
 
+    /// Asks an endpoint over a connection that is free, and over another if that turns out to be closed.
     async fn ask(
         &self,
         endpoint: &Arc<Endpoint>,
         worker: usize,
         now: u64,
-        mut request: Request<RequestBody>,
-    ) -> Result<Response<UpstreamBody>, Unasked> {
+        request: &mut Request<RequestBody>,
+    ) -> Result<Response<UpstreamBody>, CallFailure> {
+        let mut may_repeat = may_be_sent_twice(request);
         loop {
-            let mut line = match endpoint.line(worker, now).await {
-                Ok(line) => line,
-                Err(failure) => return Err(Unasked { failure, request: Some(Box::new(request)) }),
-            };
-            // A connection that nobody has used for a while may have been closed from the other side just now.
-            let spare = line.may_be_stale(now).then(|| spare(&request)).flatten();
+            let in_flight = InFlight::new(endpoint, worker);
+            let line = endpoint.line(worker, now).await?;
             let is_fresh = line.is_fresh();
             // Connecting says nothing about how fast it answers.
             let began = (self.endpoints.len() > 1).then(Instant::now);
-            match line.send(request).await {
+            match line.send(request, in_flight).await {
                 Ok(response) => {
                     if let Some(began) = began {
                         endpoint.took(now, began.elapsed());
                     }
-                    return Ok(response.map(|body| UpstreamBody::new(body, line, self.spec.timeout)));
+                    return Ok(response);
                 }
-                Err((Some(unsent), _)) if !is_fresh => request = *unsent,
-                Err((given_back, failure)) => match spare {
-                    Some(again) => request = again,
-                    None => return Err(Unasked { failure, request: given_back }),
-                },
+                Err(SendFailure::Unsent) if !is_fresh => {}
+                Err(SendFailure::Stale) if may_repeat => may_repeat = false,
+                Err(SendFailure::Unsent | SendFailure::Stale | SendFailure::Broken) => {
+                    return Err(CallFailure::Broken);
+                }
             }
         }
     }
@@ -200,8 +193,8 @@ impl Upstream {
             return drawn.first().copied();
         }
         let roll = chance::roll();
-        let first = (roll as usize) % count;
-        let second = (first + 1 + ((roll >> 32) as usize) % (count - 1)) % count;
+        let first = below(roll, count);
+        let second = (first + 1 + below(roll >> 32, count - 1)) % count;
         let (first, second) = (drawn.get(first)?, drawn.get(second)?);
         Some(if second.load(now) < first.load(now) { second } else { first })
     }
@@ -223,22 +216,13 @@ impl Upstream {
     }
 }
 
-/// A request that was not answered, and is given back if nothing of it was sent.
-struct Unasked {
-    failure: CallFailure,
-    request: Option<Box<Request<RequestBody>>>,
+/// A number below the count, by chance.
+fn below(roll: u64, count: usize) -> usize {
+    usize::try_from(roll % count as u64).unwrap_or_default()
 }
 
-/// A second copy of a request that may be sent twice: it changes nothing, and there is no body to copy.
-fn spare(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
-    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if !is_safe || !request.body().is_end_stream() {
-        return None;
-    }
-    let mut copy = Request::new(tidegate_tower::body::CountedBody::uncounted(Patient::empty()));
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    copy.headers_mut().clone_from(request.headers());
-    *copy.version_mut() = request.version();
-    Some(copy)
+/// Whether it changes nothing if a request is sent twice, and there is no body that would be gone by then.
+fn may_be_sent_twice(request: &Request<RequestBody>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
+        && request.body().is_end_stream()
 }

@@ -57,8 +57,10 @@ impl Forward {
                 let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
                 if is_upgraded {
                     // An upstream that turns to another protocol without being asked is none.
-                    let Some(from) = upgrading else { return sent.trouble(Trouble::Unreachable) };
-                    upgrade::join(from, hyper::upgrade::on(&mut response), caller);
+                    let (Some(from), Some(to)) = (upgrading, response.body_mut().take_turned()) else {
+                        return sent.trouble(Trouble::Unreachable);
+                    };
+                    upgrade::join(from, to, caller);
                 }
                 head::send_back(&mut response, is_upgraded);
                 sent.answer(response)

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,8 +12,10 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
-use super::Line;
+use super::RequestBody;
 use super::endpoint::InFlight;
+use super::http1::Stream;
+use super::lane::{Held, Many, Place};
 
 pin_project! {
     /// A body that may not pause for longer than its patience.
@@ -58,8 +60,7 @@ where
         }
         let Some(patience) = *this.patience else { return Poll::Pending };
         let pause = this.pause.get_or_insert_with(|| Box::pin(sleep(patience)));
-        ready!(pause.as_mut().poll(cx));
-        Poll::Ready(Some(Err(BodyFailure::Paused)))
+        pause.as_mut().poll(cx).map(|()| Some(Err(BodyFailure::Paused)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -89,41 +90,107 @@ impl fmt::Display for BodyFailure {
 
 impl Error for BodyFailure {}
 
-pin_project! {
-    /// The body of an answer: an upstream's, with the connection it comes over, or a text of ours.
-    #[derive(Debug)]
-    pub(crate) struct UpstreamBody {
-        #[pin]
-        body: Patient<Incoming>,
-        text: Bytes,
-        // Given back once everything was read; a connection with half an answer in it is closed instead.
-        line: Option<Line>,
-        in_flight: Option<InFlight>,
-    }
+/// A request's body with nothing in it.
+pub(super) fn nothing() -> RequestBody {
+    RequestBody::uncounted(Patient::empty())
+}
+
+/// The body of an answer: an upstream's, with the connection it comes over, or a text of ours.
+#[derive(Debug)]
+pub(crate) struct UpstreamBody(Source);
+
+#[derive(Debug)]
+enum Source {
+    /// All of it is here.
+    Text(Bytes),
+    One(OneBody),
+    Many(Box<ManyBody>),
+    /// Another protocol is spoken from here on.
+    Turned(Option<Box<Held>>),
+}
+
+/// A body that is read from a connection of its own.
+#[derive(Debug)]
+struct OneBody {
+    held: Box<Held>,
+    in_flight: InFlight,
+    // There only while nothing comes.
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+/// A body on a connection that it shares.
+#[derive(Debug)]
+struct ManyBody {
+    body: Patient<Incoming>,
+    _many: Many,
+    _in_flight: InFlight,
+}
+
+/// A connection that has turned to another protocol.
+#[derive(Debug)]
+pub(crate) struct Turned {
+    pub(crate) stream: Stream,
+    /// What has been read already.
+    pub(crate) unread: Bytes,
+    _place: Place,
 }
 
 impl UpstreamBody {
-    pub(super) fn new(body: Incoming, line: Line, patience: Option<Duration>) -> Self {
-        let mut body = Self {
-            body: Patient::new(body, patience),
-            text: Bytes::new(),
-            line: Some(line),
-            in_flight: None,
-        };
-        if body.body.is_end_stream() {
-            body.line.take().into_iter().for_each(Line::give_back);
-        }
-        body
-    }
-
     /// A text of ours.
     pub(crate) const fn text(text: Bytes) -> Self {
-        Self { body: Patient::empty(), text, line: None, in_flight: None }
+        Self(Source::Text(text))
     }
 
-    pub(super) fn counted(self, in_flight: InFlight) -> Self {
-        let in_flight = if self.line.is_some() { Some(in_flight) } else { None };
-        Self { in_flight, ..self }
+    /// What comes over a connection. Where all of it is here already, others may use the connection at once.
+    pub(super) fn one(mut held: Box<Held>, in_flight: InFlight) -> Self {
+        match held.connection.take_whole() {
+            Some(whole) => {
+                in_flight.give_back(held);
+                Self::text(whole)
+            }
+            None => Self(Source::One(OneBody { held, in_flight, pause: None })),
+        }
+    }
+
+    pub(super) fn many(body: Incoming, many: Many, in_flight: InFlight) -> Self {
+        if body.is_end_stream() {
+            return Self::text(Bytes::new());
+        }
+        let body = Patient::new(body, in_flight.endpoint.upstream.timeout);
+        Self(Source::Many(Box::new(ManyBody { body, _many: many, _in_flight: in_flight })))
+    }
+
+    pub(super) const fn turned(held: Box<Held>) -> Self {
+        Self(Source::Turned(Some(held)))
+    }
+
+    /// The connection, if it has turned to another protocol.
+    pub(crate) fn take_turned(&mut self) -> Option<Turned> {
+        let Source::Turned(held) = &mut self.0 else { return None };
+        let Held { connection, place } = *held.take()?;
+        let (stream, unread) = connection.into_parts();
+        Some(Turned { stream, unread, _place: place })
+    }
+
+    /// Nothing more comes of it; ends what depended on it.
+    fn end(&mut self) {
+        if let Source::One(OneBody { held, in_flight, .. }) =
+            std::mem::replace(&mut self.0, Source::Text(Bytes::new()))
+        {
+            in_flight.give_back(held);
+        }
+    }
+}
+
+impl OneBody {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
+        if let Poll::Ready(frame) = self.held.connection.poll_frame(cx) {
+            self.pause = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyFailure::Broken(error.into()))));
+        }
+        let Some(patience) = self.in_flight.endpoint.upstream.timeout else { return Poll::Pending };
+        let pause = self.pause.get_or_insert_with(|| Box::pin(sleep(patience)));
+        pause.as_mut().poll(cx).map(|()| Some(Err(BodyFailure::Paused)))
     }
 }
 
@@ -132,38 +199,39 @@ impl Body for UpstreamBody {
     type Error = BodyFailure;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        let mut this = self.project();
-        if !this.text.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(this.text)))));
-        }
-        let frame = ready!(this.body.as_mut().poll_frame(cx));
-        let has_ended = match &frame {
-            None => true,
-            Some(Ok(_)) => this.body.is_end_stream(),
-            Some(Err(_)) => {
-                *this.line = None;
-                false
-            }
+        let (frame, has_ended) = match &mut self.0 {
+            Source::Text(text) if text.is_empty() => return Poll::Ready(None),
+            Source::Text(text) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(text))))),
+            Source::Turned(_) => return Poll::Ready(None),
+            Source::One(one) => (one.poll_frame(cx), one.held.connection.has_ended()),
+            Source::Many(many) => (Pin::new(&mut many.body).poll_frame(cx), many.body.is_end_stream()),
         };
-        if has_ended {
-            this.line.take().into_iter().for_each(Line::give_back);
-            *this.in_flight = None;
+        match &frame {
+            Poll::Pending => {}
+            Poll::Ready(Some(Ok(_))) if !has_ended => {}
+            Poll::Ready(None | Some(Ok(_) | Err(_))) => self.end(),
         }
-        Poll::Ready(frame)
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.text.is_empty() && self.body.is_end_stream()
+        match &self.0 {
+            Source::Text(text) => text.is_empty(),
+            Source::One(one) => one.held.connection.has_ended(),
+            Source::Many(many) => many.body.is_end_stream(),
+            Source::Turned(_) => true,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.text.is_empty() {
-            self.body.size_hint()
-        } else {
-            SizeHint::with_exact(self.text.len() as u64)
+        match &self.0 {
+            Source::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Source::One(one) => one.held.connection.size_hint(),
+            Source::Many(many) => many.body.size_hint(),
+            Source::Turned(_) => SizeHint::with_exact(0),
         }
     }
 }

@@ -8,7 +8,7 @@ use tidegate_policy::policy;
 
 use super::CallFailure;
 use super::connect::Connector;
-use super::lane::{Lane, Line, Reach, Waiters};
+use super::lane::{Lane, Line, Places};
 
 /// How long an endpoint that cannot be connected to is passed over, in milliseconds.
 const PASSED_OVER: u64 = 1_000;
@@ -26,9 +26,7 @@ pub(crate) struct Endpoint {
     pub(super) connector: Connector,
     /// By worker.
     lanes: Vec<Lane>,
-    pub(super) waiters: Waiters,
-    /// Connections, those being made included.
-    pub(super) open: AtomicUsize,
+    pub(super) places: Arc<Places>,
     in_flight: AtomicUsize,
     /// Smoothed time to the head of an answer, in microseconds.
     latency: AtomicU64,
@@ -50,8 +48,7 @@ impl Endpoint {
             upstream: Arc::clone(upstream),
             connector,
             lanes: (0..workers).map(|_| Lane::default()).collect(),
-            waiters: Waiters::default(),
-            open: AtomicUsize::new(0),
+            places: Arc::new(Places::new(upstream.max_connections)),
             in_flight: AtomicUsize::new(0),
             latency: AtomicU64::new(0),
             measured: AtomicU64::new(0),
@@ -61,9 +58,8 @@ impl Endpoint {
     }
 
     /// A connection over which one request can be sent.
-    pub(super) async fn line(self: &Arc<Self>, worker: usize, now: u64) -> Result<Line, CallFailure> {
-        let reach = Reach { endpoint: Arc::clone(self), worker };
-        Lane::line(reach, now).await
+    pub(super) async fn line(&self, worker: usize, now: u64) -> Result<Line, CallFailure> {
+        Lane::line(self, worker, now).await
     }
 
     /// The lane of a worker; every worker has one.
@@ -120,24 +116,32 @@ impl Endpoint {
 
     /// Connections and requests in flight.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.open.load(Ordering::Relaxed), self.in_flight.load(Ordering::Relaxed))
+        (self.places.taken(), self.in_flight.load(Ordering::Relaxed))
     }
 }
 
-/// A request on its way to an endpoint.
+/// A request on its way to an endpoint, for a worker.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<Endpoint>);
+pub(crate) struct InFlight {
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) worker: usize,
+}
 
 impl InFlight {
-    pub(super) fn new(endpoint: &Arc<Endpoint>) -> Self {
+    pub(super) fn new(endpoint: &Arc<Endpoint>, worker: usize) -> Self {
         endpoint.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(endpoint))
+        Self { endpoint: Arc::clone(endpoint), worker }
+    }
+
+    /// The worker's lane to the endpoint.
+    pub(super) fn lane(&self) -> &Lane {
+        self.endpoint.lane(self.worker)
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.endpoint.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

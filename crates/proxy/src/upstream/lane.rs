@@ -8,16 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use http::{Request, Response, StatusCode};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::body::{UpstreamBody, nothing};
 use super::connect::{Connected, Spoken};
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, InFlight};
+use super::http1::{Connection, Failure, Stream};
 use super::{CallFailure, RequestBody};
 use crate::head;
 use crate::ticks::millis;
@@ -28,8 +29,8 @@ const MOST_STREAMS: usize = 100;
 /// How many requests wait for a connection to one endpoint; the next ones are refused at once.
 const MOST_WAITING: usize = 1024;
 
-/// After so many milliseconds without use, a connection may have been closed by the other side in this moment.
-const STALE_AFTER: u64 = 250;
+/// After so many milliseconds without use, a connection lets go of its buffers.
+const RESTS_AFTER: u64 = 1_000;
 
 /// How often the peer of an HTTP/2 connection is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -40,96 +41,84 @@ pub(crate) struct Lane {
     many: Mutex<Vec<Many>>,
 }
 
-/// Requests that wait for a connection, over all lanes to an endpoint.
-#[derive(Debug, Default)]
-pub(super) struct Waiters {
-    /// Told whenever a connection is free or has ended.
-    freed: Notify,
-    count: AtomicUsize,
-}
-
-impl Waiters {
-    fn tell(&self) {
-        if self.count.load(Ordering::Relaxed) > 0 {
-            self.freed.notify_waiters();
-        }
-    }
+/// An HTTP/1 connection and its place among those an endpoint may have.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(super) connection: Connection<Stream, RequestBody>,
+    pub(super) place: Place,
 }
 
 #[derive(Debug)]
 struct Idle {
-    sender: http1::SendRequest<RequestBody>,
-    since: u64,
+    // Boxed, because it goes through many hands.
+    held: Box<Held>,
+    /// When it was first seen idle.
+    since: Option<u64>,
 }
 
 /// An HTTP/2 connection, with its requests in flight as references to the same count.
 #[derive(Clone, Debug)]
-struct Many {
+pub(crate) struct Many {
     sender: http2::SendRequest<RequestBody>,
     streams: Arc<()>,
     used: u64,
 }
 
-/// Where a connection belongs.
-#[derive(Clone, Debug)]
-pub(crate) struct Reach {
-    pub(super) endpoint: Arc<Endpoint>,
-    pub(super) worker: usize,
-}
-
-impl Reach {
-    fn lane(&self) -> &Lane {
-        self.endpoint.lane(self.worker)
-    }
-}
-
 /// A connection over which one request can be sent.
 #[derive(Debug)]
 pub(crate) struct Line {
-    reach: Reach,
     sender: Sender,
-    /// When it was last used; none if never.
-    used: Option<u64>,
-    now: u64,
+    is_fresh: bool,
 }
 
 #[derive(Debug)]
 enum Sender {
-    One(http1::SendRequest<RequestBody>),
+    One(Box<Held>),
     Many(Many),
+}
+
+/// Why a request was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendFailure {
+    /// Nothing of it was sent; it is as it was.
+    Unsent,
+    /// The connection had been used before, and ended before anything of an answer came: perhaps the other side
+    /// closed it in the moment in which the request was sent.
+    Stale,
+    /// Anything else.
+    Broken,
 }
 
 impl Lane {
     /// A free connection, a new one, or the next that is given back.
-    pub(super) async fn line(reach: Reach, now: u64) -> Result<Line, CallFailure> {
-        if let Some((sender, used)) = reach.lane().take(now) {
-            return Ok(Line { reach, sender, used: Some(used), now });
+    pub(super) async fn line(endpoint: &Endpoint, worker: usize, now: u64) -> Result<Line, CallFailure> {
+        if let Some(sender) = endpoint.lane(worker).take(now) {
+            return Ok(Line { sender, is_fresh: false });
         }
-        let connect_timeout = reach.endpoint.upstream.connect_timeout;
-        let Some(place) = Place::take(&reach.endpoint) else {
-            let waited = Box::pin(timeout(connect_timeout, Self::wait(reach, now))).await;
+        let connect_timeout = endpoint.upstream.connect_timeout;
+        let Some(place) = Place::take(&endpoint.places) else {
+            let waited = Box::pin(timeout(connect_timeout, Self::wait(endpoint, worker, now))).await;
             return waited.unwrap_or(Err(CallFailure::Busy));
         };
         // Boxed, because few requests make a connection and all of them would be larger.
-        match Box::pin(timeout(connect_timeout, Self::open(&reach, place, now))).await {
-            Ok(Some(sender)) => Ok(Line { reach, sender, used: None, now }),
+        match Box::pin(timeout(connect_timeout, Self::open(endpoint, worker, place, now))).await {
+            Ok(Some(sender)) => Ok(Line { sender, is_fresh: true }),
             Ok(None) | Err(_) => Err(CallFailure::Unconnected),
         }
     }
 
-    async fn wait(reach: Reach, now: u64) -> Result<Line, CallFailure> {
-        let endpoint = Arc::clone(&reach.endpoint);
-        let _waiting = Waiting::begin(&endpoint.waiters).ok_or(CallFailure::Busy)?;
+    async fn wait(endpoint: &Endpoint, worker: usize, now: u64) -> Result<Line, CallFailure> {
+        let _waiting = Waiting::begin(&endpoint.places).ok_or(CallFailure::Busy)?;
         loop {
-            let freed = endpoint.waiters.freed.notified();
+            let freed = endpoint.places.freed.notified();
             // A connection can be used from any worker; it only stays where it was made as long as all have enough.
-            if let Some((sender, used)) = endpoint.lanes().iter().find_map(|lane| lane.take(now)) {
-                return Ok(Line { reach, sender, used: Some(used), now });
+            if let Some(sender) = endpoint.lanes().iter().find_map(|lane| lane.take(now)) {
+                return Ok(Line { sender, is_fresh: false });
             }
-            if let Some(place) = Place::take(&endpoint) {
-                let opened = Self::open(&reach, place, now).await;
+            if let Some(place) = Place::take(&endpoint.places) {
+                let opened = Self::open(endpoint, worker, place, now).await;
                 let sender = opened.ok_or(CallFailure::Unconnected)?;
-                return Ok(Line { reach, sender, used: None, now });
+                return Ok(Line { sender, is_fresh: true });
             }
             freed.await;
         }
@@ -143,12 +132,13 @@ impl Lane {
         self.many.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A free connection, and when it was last used.
-    fn take(&self, now: u64) -> Option<(Sender, u64)> {
+    /// A free connection.
+    fn take(&self, now: u64) -> Option<Sender> {
         let mut idle = self.idle();
-        while let Some(Idle { sender, since }) = idle.pop() {
-            if sender.is_ready() {
-                return Some((Sender::One(sender), since));
+        while let Some(Idle { mut held, .. }) = idle.pop() {
+            // Whatever came while nobody asked for anything is no answer to the next request.
+            if held.connection.stream().is_quiet() {
+                return Some(Sender::One(held));
             }
         }
         drop(idle);
@@ -156,54 +146,55 @@ impl Lane {
         many.retain(|many| !many.sender.is_closed());
         // One reference is the list's own.
         let free = many.iter_mut().find(|many| Arc::strong_count(&many.streams) <= MOST_STREAMS)?;
-        let used = std::mem::replace(&mut free.used, now);
-        Some((Sender::Many(free.clone()), used))
+        free.used = now;
+        Some(Sender::Many(free.clone()))
     }
 
     /// Makes a connection.
-    async fn open(reach: &Reach, place: Place, now: u64) -> Option<Sender> {
-        let endpoint = &reach.endpoint;
+    async fn open(endpoint: &Endpoint, worker: usize, place: Place, now: u64) -> Option<Sender> {
         let connected = endpoint.connector.connect(&endpoint.spec, endpoint.upstream.protocol).await.ok()?;
-        match connected {
-            Connected::Plain(stream, spoken) => Self::greet(reach, stream, spoken, place, now).await,
-            Connected::Tls(stream, spoken) => Self::greet(reach, *stream, spoken, place, now).await,
-        }
-    }
-
-    async fn greet<S>(reach: &Reach, stream: S, spoken: Spoken, place: Place, now: u64) -> Option<Sender>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let io = TokioIo::new(stream);
+        let (stream, spoken) = match connected {
+            Connected::Plain(stream, spoken) => (Stream::Plain(stream), spoken),
+            Connected::Tls(stream, spoken) => (Stream::Tls(stream), spoken),
+        };
         match spoken {
-            Spoken::Http1 => {
-                let (sender, connection) = http1::Builder::new().handshake(io).await.ok()?;
-                drive(connection.with_upgrades(), place);
-                Some(Sender::One(sender))
-            }
+            Spoken::Http1 => Some(Sender::One(Box::new(Held { connection: Connection::new(stream), place }))),
             Spoken::H2 => {
-                let mut client = http2::Builder::new(TokioExecutor::new());
-                client
-                    .timer(TokioTimer::new())
-                    .keep_alive_interval(PING_EVERY)
-                    .keep_alive_timeout(PING_EVERY);
-                let (sender, connection) = client.handshake(io).await.ok()?;
-                drive(connection, place);
-                let many = Many { sender, streams: Arc::new(()), used: now };
-                reach.lane().many().push(many.clone());
-                reach.endpoint.waiters.tell();
+                let many = Many::greet(stream, place, now).await?;
+                endpoint.lane(worker).many().push(many.clone());
+                endpoint.places.tell();
                 Some(Sender::Many(many))
             }
         }
     }
 
-    /// Closes what has been idle for too long.
+    /// Closes what has been idle for too long, and what the other side has closed.
     pub(super) fn look_after(&self, now: u64, idle_timeout: Duration) {
-        let is_young = |since: u64| now.saturating_sub(since) <= millis(idle_timeout);
-        self.idle().retain(|idle| is_young(idle.since) && !idle.sender.is_closed());
-        self.many().retain(|many| {
-            (is_young(many.used) || Arc::strong_count(&many.streams) > 1) && !many.sender.is_closed()
+        let longest = millis(idle_timeout);
+        self.idle().retain_mut(|Idle { held, since }| {
+            let idle_for = now.saturating_sub(*since.get_or_insert(now));
+            if idle_for >= RESTS_AFTER {
+                held.connection.rest();
+            }
+            idle_for <= longest && held.connection.stream().is_quiet()
         });
+        self.many().retain(|many| {
+            let is_young = now.saturating_sub(many.used) <= longest;
+            (is_young || Arc::strong_count(&many.streams) > 1) && !many.sender.is_closed()
+        });
+    }
+}
+
+impl Many {
+    async fn greet<S>(stream: S, place: Place, now: u64) -> Option<Self>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut client = http2::Builder::new(TokioExecutor::new());
+        client.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_EVERY);
+        let (sender, connection) = client.handshake(TokioIo::new(stream)).await.ok()?;
+        drive(connection, place);
+        Some(Self { sender, streams: Arc::new(()), used: now })
     }
 }
 
@@ -218,90 +209,118 @@ fn drive<F: Future<Output = hyper::Result<()>> + Send + 'static>(connection: F, 
 
 impl Line {
     pub(super) const fn is_fresh(&self) -> bool {
-        self.used.is_none()
+        self.is_fresh
     }
 
-    pub(super) fn may_be_stale(&self, now: u64) -> bool {
-        self.used.is_some_and(|used| now.saturating_sub(used) >= STALE_AFTER)
-    }
-
-    /// Sends a request. One of which nothing was sent is given back.
+    /// Sends a request and waits for the head of its answer.
     pub(super) async fn send(
-        &mut self,
-        mut request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, (Option<Box<Request<RequestBody>>>, CallFailure)> {
-        let sent = match &mut self.sender {
-            Sender::One(sender) => {
-                head::name_host(&mut request, &self.reach.endpoint.spec);
-                sender.try_send_request(request).await
-            }
-            Sender::Many(many) => {
-                head::name_authority(&mut request, &self.reach.endpoint.spec);
-                many.sender.try_send_request(request).await
-            }
-        };
-        sent.map_err(|mut error| (error.take_message().map(Box::new), CallFailure::Broken))
-    }
-
-    /// Lets others use it, now that its answer has been read to the end.
-    pub(crate) fn give_back(self) {
-        let Self { reach, sender, now, .. } = self;
-        let Sender::One(mut sender) = sender else { return };
-        if sender.is_ready() {
-            reach.put(sender, now);
-        } else if !sender.is_closed() {
-            // The request's body is still on its way out.
-            tokio::spawn(async move {
-                if sender.ready().await.is_ok() {
-                    reach.put(sender, now);
+        self,
+        request: &mut Request<RequestBody>,
+        in_flight: InFlight,
+    ) -> Result<Response<UpstreamBody>, SendFailure> {
+        match self.sender {
+            Sender::One(mut held) => {
+                head::name_host(request, &in_flight.endpoint.spec);
+                match held.connection.ask(request, nothing).await {
+                    Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                        Ok(response.map(|()| UpstreamBody::turned(held)))
+                    }
+                    Ok(response) => Ok(response.map(|()| UpstreamBody::one(held, in_flight))),
+                    Err(Failure::Unsent) => Err(SendFailure::Unsent),
+                    Err(Failure::Closed) if !self.is_fresh => Err(SendFailure::Stale),
+                    Err(_) => Err(SendFailure::Broken),
                 }
-            });
+            }
+            Sender::Many(mut many) => {
+                head::name_authority(request, &in_flight.endpoint.spec);
+                let sent = std::mem::replace(request, Request::new(nothing()));
+                match many.sender.try_send_request(sent).await {
+                    Ok(response) => Ok(response.map(|body| UpstreamBody::many(body, many, in_flight))),
+                    Err(mut error) => match error.take_message() {
+                        Some(unsent) => {
+                            *request = unsent;
+                            Err(SendFailure::Unsent)
+                        }
+                        None => Err(SendFailure::Broken),
+                    },
+                }
+            }
         }
     }
 }
 
-impl Reach {
-    fn put(&self, sender: http1::SendRequest<RequestBody>, now: u64) {
-        self.lane().idle().push(Idle { sender, since: now });
-        self.endpoint.waiters.tell();
+impl InFlight {
+    /// The answer has been read to its end: if nothing speaks against it, others may use the connection.
+    pub(super) fn give_back(self, mut held: Box<Held>) {
+        if held.connection.is_reusable() {
+            held.connection.tidy();
+            self.lane().idle().push(Idle { held, since: None });
+            self.endpoint.places.tell();
+        }
     }
 }
 
-/// A connection among those an endpoint may have.
-struct Place(Arc<Endpoint>);
+/// The connections an endpoint may have, over all workers, and the requests that wait for one.
+#[derive(Debug)]
+pub(crate) struct Places {
+    most: usize,
+    /// Those that are there or being made.
+    taken: AtomicUsize,
+    waiting: AtomicUsize,
+    /// Told whenever a connection is free or has ended.
+    freed: Notify,
+}
+
+impl Places {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, taken: AtomicUsize::new(0), waiting: AtomicUsize::new(0), freed: Notify::new() }
+    }
+
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.freed.notify_waiters();
+        }
+    }
+}
+
+/// One of them. It knows of no endpoint, so that the connections an endpoint holds do not hold the endpoint.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Places>);
 
 impl Place {
-    fn take(endpoint: &Arc<Endpoint>) -> Option<Self> {
-        let most = endpoint.upstream.max_connections;
-        let taken = endpoint
-            .open
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < most).then_some(open + 1));
-        taken.ok().map(|_| Self(Arc::clone(endpoint)))
+    fn take(places: &Arc<Places>) -> Option<Self> {
+        let more = |taken| (taken < places.most).then_some(taken + 1);
+        let taken = places.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.ok().map(|_| Self(Arc::clone(places)))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
-        self.0.waiters.tell();
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+        self.0.tell();
     }
 }
 
 /// A request that waits for a connection.
-struct Waiting<'a>(&'a Waiters);
+struct Waiting<'a>(&'a Places);
 
 impl<'a> Waiting<'a> {
-    fn begin(waiters: &'a Waiters) -> Option<Self> {
-        if waiters.count.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
-            waiters.count.fetch_sub(1, Ordering::Relaxed);
+    fn begin(places: &'a Places) -> Option<Self> {
+        if places.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+            places.waiting.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        Some(Self(waiters))
+        Some(Self(places))
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::Relaxed);
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }

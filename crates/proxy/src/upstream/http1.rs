@@ -1,0 +1,391 @@
+//! One HTTP/1.1 connection to an upstream, as the side that asks.
+//!
+//! No task drives it: whoever has a request writes it and reads the answer's head in its own future, and whoever has
+//! the answer's body reads the rest when it is polled. So a request costs two turns of the caller's task and no
+//! channel ([why](../../../../docs/adr/0007-our-own-http1-client.md)).
+//!
+//! ```text
+//! idle ──ask──> request out, head in ──poll_frame──> body in ──> idle, if nothing is left over on either way
+//!                    └ the request's body may still go out while the answer's comes in
+//! ```
+//!
+//! A connection is used again only if both sides agree where the answer ended: it says so, everything that was read
+//! belonged to it, and the request was sent to its last byte. Dropping it closes it.
+
+mod chunks;
+mod read;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::error::Error;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::{Method, Request, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use self::chunks::{Chunks, Found};
+use self::read::{Ending, take_head};
+pub(crate) use self::stream::Stream;
+use self::write::{Framing, Upload, write_head};
+
+/// How much is read at once as long as nothing is known: a head, with a small body behind it.
+const READ: usize = 8 * 1024;
+
+/// How much is read at once of a large body.
+const READ_LARGE: usize = 64 * 1024;
+
+/// How much of a request waits to be written before its body is asked for more.
+const MOST_OUT: usize = 16 * 1024;
+
+/// How much room for writing an idle connection keeps.
+const KEPT_OUT: usize = 4 * 1024;
+
+/// How many interim answers may come before the answer.
+const MOST_INTERIM: usize = 16;
+
+/// Why there is no answer, or no more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// Nothing of the request was sent; it is as it was.
+    Unsent,
+    /// The connection ended before anything of an answer came.
+    Closed,
+    /// The connection ended within an answer.
+    BrokenOff,
+    /// This is wrong with the answer, or with the request's body.
+    Malformed(&'static str),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unsent => "the connection ended before the request was sent",
+            Self::Closed => "the connection ended before an answer",
+            Self::BrokenOff => "the connection ended within the answer",
+            Self::Malformed(what) => what,
+        })
+    }
+}
+
+impl Error for Failure {}
+
+/// What of an answer is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    Length(u64),
+    Chunks(Chunks),
+    UntilClose,
+}
+
+/// A connection; `B` is the body of its requests.
+#[derive(Debug)]
+pub(crate) struct Connection<S, B> {
+    stream: S,
+    /// What was read and has not been given on.
+    buffer: BytesMut,
+    is_buffer_large: bool,
+    /// What is to be written, of which so much has been.
+    out: Vec<u8>,
+    written: usize,
+    /// The request's body, until it has been sent.
+    upload: Option<Box<Upload<B>>>,
+    rest: Rest,
+    is_kept: bool,
+}
+
+/// How far the exchange of a request for its answer's head is.
+struct Progress {
+    is_head_request: bool,
+    is_sending: bool,
+    /// How much of what was read is known not to have the head's end.
+    seen: usize,
+    has_heard: bool,
+    interim: usize,
+}
+
+impl<S, B> Connection<S, B>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    B: Body<Data = Bytes> + Unpin,
+{
+    pub(crate) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            buffer: BytesMut::new(),
+            is_buffer_large: false,
+            out: Vec::new(),
+            written: 0,
+            upload: None,
+            rest: Rest::Nothing,
+            is_kept: true,
+        }
+    }
+
+    pub(crate) const fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// Sends a request and waits for the head of its answer. The request loses its body, which is replaced by
+    /// nothing, unless the failure is that nothing was sent.
+    pub(crate) async fn ask(
+        &mut self,
+        request: &mut Request<B>,
+        nothing: impl FnOnce() -> B,
+    ) -> Result<Response<()>, Failure> {
+        let framing = Framing::of(request.body());
+        self.out.clear();
+        self.written = 0;
+        write_head(&mut self.out, request, framing);
+        if framing != Framing::Bare {
+            let body = std::mem::replace(request.body_mut(), nothing());
+            self.upload = Some(Box::new(Upload::new(body, framing)));
+        }
+        self.is_kept = true;
+        let mut progress = Progress {
+            is_head_request: request.method() == Method::HEAD,
+            is_sending: true,
+            seen: 0,
+            has_heard: false,
+            interim: 0,
+        };
+        let answered = poll_fn(|cx| self.poll_answer(cx, &mut progress)).await;
+        if matches!(answered, Err(Failure::Unsent))
+            && let Some(upload) = self.upload.take()
+        {
+            *request.body_mut() = upload.into_body();
+        }
+        answered
+    }
+
+    /// The request goes out and the answer comes in at the same time: whoever answers early need not take it all.
+    fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        progress: &mut Progress,
+    ) -> Poll<Result<Response<()>, Failure>> {
+        if progress.is_sending {
+            progress.is_sending = self.poll_send(cx)?.is_pending();
+        }
+        loop {
+            if !self.buffer.is_empty()
+                && let Some(head) = take_head(&mut self.buffer, progress.seen, progress.is_head_request)?
+            {
+                let status = head.response.status();
+                if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+                    progress.interim += 1;
+                    progress.seen = 0;
+                    if progress.interim > MOST_INTERIM {
+                        return Poll::Ready(Err(Failure::Malformed("too many interim answers")));
+                    }
+                    continue;
+                }
+                self.is_kept &= head.is_kept;
+                self.rest = match head.ending {
+                    Ending::Head | Ending::Length(0) => Rest::Nothing,
+                    Ending::Length(length) => Rest::Length(length),
+                    Ending::Chunks => Rest::Chunks(Chunks::Size),
+                    Ending::Close => Rest::UntilClose,
+                };
+                return Poll::Ready(Ok(head.response));
+            }
+            progress.seen = self.buffer.len();
+            match ready!(self.poll_read(cx, READ)) {
+                Ok(count) if count > 0 => progress.has_heard = true,
+                Ok(_) | Err(_) if progress.has_heard => return Poll::Ready(Err(Failure::BrokenOff)),
+                Ok(_) | Err(_) => return Poll::Ready(Err(Failure::Closed)),
+            }
+        }
+    }
+
+    /// Sends what there is to send. An upstream that takes no more may have answered all the same, so that is no
+    /// failure, unless it took nothing at all; but it is the connection's last request.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        loop {
+            if let Some(upload) = &mut self.upload
+                && upload.wants_more()
+                && self.out.len() < MOST_OUT
+                && let Poll::Ready(next) = upload.poll_next(cx, &mut self.out)
+            {
+                next?;
+                continue;
+            }
+            match ready!(self.poll_write(cx)) {
+                Ok(0) => {}
+                Ok(_) => continue,
+                Err(_) => {
+                    let is_untouched = self.upload.as_ref().is_none_or(|upload| upload.is_untouched());
+                    if is_untouched && self.written == 0 && !self.out.is_empty() {
+                        return Poll::Ready(Err(Failure::Unsent));
+                    }
+                    self.is_kept = false;
+                    self.upload = None;
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            if self.upload.as_ref().is_some_and(|upload| !upload.has_ended()) {
+                return Poll::Pending;
+            }
+            self.upload = None;
+            return Poll::Ready(Ok(()));
+        }
+    }
+
+    /// Writes some of what waits to be written; nothing if nothing does.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let stream = Pin::new(&mut self.stream);
+        let waiting = self.out.get(self.written..).unwrap_or_default();
+        if !waiting.is_empty() {
+            let count = some(ready!(stream.poll_write(cx, waiting))?)?;
+            self.written += count;
+            if self.written == self.out.len() {
+                self.out.clear();
+                self.written = 0;
+            }
+            return Poll::Ready(Ok(count));
+        }
+        if let Some(upload) = &mut self.upload
+            && !upload.piece().is_empty()
+        {
+            let count = some(ready!(stream.poll_write(cx, upload.piece()))?)?;
+            upload.wrote(count, &mut self.out);
+            return Poll::Ready(Ok(count));
+        }
+        stream.poll_flush(cx).map_ok(|()| 0)
+    }
+
+    /// Reads once, into room for as much as is wanted.
+    fn poll_read(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<io::Result<usize>> {
+        if self.buffer.capacity() - self.buffer.len() < wanted / 4 {
+            self.is_buffer_large |= wanted > READ;
+            self.buffer.reserve(wanted);
+        }
+        pin!(self.stream.read_buf(&mut self.buffer)).poll(cx)
+    }
+
+    /// The whole body, if there is none or all of it has been read.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        let length = match self.rest {
+            Rest::Nothing => 0,
+            Rest::Length(length) => {
+                usize::try_from(length).ok().filter(|length| *length <= self.buffer.len())?
+            }
+            Rest::Chunks(_) | Rest::UntilClose => return None,
+        };
+        self.rest = Rest::Nothing;
+        Some(if length == 0 { Bytes::new() } else { self.buffer.split_to(length).freeze() })
+    }
+
+    /// The next piece of the answer's body, or its trailers.
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        if self.upload.is_some()
+            && let Poll::Ready(Err(failure)) = self.poll_send(cx)
+        {
+            return Poll::Ready(Some(Err(failure)));
+        }
+        loop {
+            let found = match &mut self.rest {
+                Rest::Nothing => return Poll::Ready(None),
+                Rest::Chunks(chunks) => chunks.step(&mut self.buffer)?,
+                Rest::Length(_) | Rest::UntilClose if self.buffer.is_empty() => Found::Nothing,
+                Rest::UntilClose => Found::Data(self.buffer.split().freeze()),
+                Rest::Length(left) => {
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(self.buffer.len());
+                    *left -= here as u64;
+                    Found::Data(self.buffer.split_to(here).freeze())
+                }
+            };
+            self.note_end();
+            match found {
+                Found::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Found::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+                Found::End => return Poll::Ready(None),
+                Found::Nothing => {}
+            }
+            match ready!(self.poll_read(cx, self.wanted())) {
+                Ok(count) if count > 0 => {}
+                Ok(_) if self.rest == Rest::UntilClose => self.rest = Rest::Nothing,
+                Ok(_) | Err(_) => return Poll::Ready(Some(Err(Failure::BrokenOff))),
+            }
+        }
+    }
+
+    /// Sees the end of a body as soon as it can be seen, so that nobody has to ask once more.
+    fn note_end(&mut self) {
+        let has_ended = match &mut self.rest {
+            Rest::Length(left) => *left == 0,
+            Rest::Chunks(chunks) => chunks.has_ended(&mut self.buffer),
+            Rest::Nothing | Rest::UntilClose => false,
+        };
+        if has_ended {
+            self.rest = Rest::Nothing;
+        }
+    }
+
+    /// How much to read at once of what is still to come. One byte more than that: a read that leaves room tells
+    /// the runtime that there is no more.
+    fn wanted(&self) -> usize {
+        let left = match self.rest {
+            Rest::Length(left) | Rest::Chunks(Chunks::Data(left)) => left,
+            Rest::Nothing | Rest::Chunks(_) | Rest::UntilClose => 0,
+        };
+        usize::try_from(left.saturating_add(1)).unwrap_or(READ_LARGE).clamp(READ, READ_LARGE)
+    }
+
+    /// Whether the whole answer has been read.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.rest == Rest::Nothing
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        match self.rest {
+            Rest::Nothing => SizeHint::with_exact(0),
+            Rest::Length(left) => SizeHint::with_exact(left),
+            Rest::Chunks(_) | Rest::UntilClose => SizeHint::default(),
+        }
+    }
+
+    /// Whether another request may be sent over it.
+    pub(crate) fn is_reusable(&self) -> bool {
+        self.has_ended()
+            && self.is_kept
+            && self.buffer.is_empty()
+            && self.upload.is_none()
+            && self.out.is_empty()
+    }
+
+    /// Lets go of large buffers, before it is idle.
+    pub(crate) fn tidy(&mut self) {
+        if self.is_buffer_large {
+            self.buffer = BytesMut::new();
+            self.is_buffer_large = false;
+        }
+        if self.out.capacity() > KEPT_OUT {
+            self.out = Vec::new();
+        }
+    }
+
+    /// Lets go of all buffers, because it has been idle for a while.
+    pub(crate) fn rest(&mut self) {
+        self.buffer = BytesMut::new();
+        self.out = Vec::new();
+    }
+
+    /// The stream and what has been read from it, once it speaks another protocol.
+    pub(crate) fn into_parts(self) -> (S, Bytes) {
+        (self.stream, self.buffer.freeze())
+    }
+}
+
+/// A stream that takes nothing will take nothing more.
+fn some(count: usize) -> io::Result<usize> {
+    if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
+}

@@ -1,0 +1,189 @@
+//! Bodies in chunks (RFC 9112 §7.1).
+//!
+//! ```text
+//! 5\r\nhello\r\n  0\r\n  trailer: x\r\n  \r\n
+//! Size Data  Gap  Size   Trailers
+//! ```
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, header};
+
+use super::Failure;
+use super::read::{MOST_FIELDS, Meaning, end_of_fields, read_fields};
+
+/// How long the line with a chunk's size may be, extensions included. Nobody we know sends extensions.
+const MOST_LINE: usize = 1024;
+
+/// Sixteen digits are all that 64 bits can hold.
+const MOST_DIGITS: usize = 16;
+
+/// How long all trailers may be together.
+pub(super) const MOST_TRAILERS: usize = 16 * 1024;
+
+/// Where in the body the next byte belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chunks {
+    /// The line with a chunk's size.
+    Size,
+    /// A chunk, of which so much is left.
+    Data(u64),
+    /// The end of the line behind a chunk.
+    Gap,
+    /// What follows the last chunk.
+    Trailers,
+    /// Nothing follows.
+    End,
+}
+
+/// What a step over the bytes found.
+#[derive(Debug)]
+pub(super) enum Found {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    /// The body has ended.
+    End,
+    /// Nothing can be said before more is read.
+    Nothing,
+}
+
+impl Chunks {
+    /// Goes on to the next thing that is worth to be told.
+    pub(super) fn step(&mut self, buffer: &mut BytesMut) -> Result<Found, Failure> {
+        loop {
+            match *self {
+                Self::Size => {
+                    let Some(size) = take_size(buffer)? else { return Ok(Found::Nothing) };
+                    *self = if size == 0 { Self::Trailers } else { Self::Data(size) };
+                }
+                Self::Data(_) if buffer.is_empty() => return Ok(Found::Nothing),
+                Self::Data(left) => {
+                    let here = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+                    let left = left - here as u64;
+                    *self = if left == 0 { Self::Gap } else { Self::Data(left) };
+                    return Ok(Found::Data(buffer.split_to(here).freeze()));
+                }
+                Self::Gap => match buffer.first_chunk() {
+                    Some(b"\r\n") => {
+                        buffer.advance(2);
+                        *self = Self::Size;
+                    }
+                    None if buffer.first().is_none_or(|first| *first == b'\r') => {
+                        return Ok(Found::Nothing);
+                    }
+                    _ => return Err(Failure::Malformed("a chunk is longer than it says")),
+                },
+                Self::Trailers => {
+                    let Some(trailers) = take_trailers(buffer)? else { return Ok(Found::Nothing) };
+                    *self = Self::End;
+                    if !trailers.is_empty() {
+                        return Ok(Found::Trailers(trailers));
+                    }
+                }
+                Self::End => return Ok(Found::End),
+            }
+        }
+    }
+
+    /// Whether the body has ended, as far as can be told without reading more.
+    pub(super) fn has_ended(&mut self, buffer: &mut BytesMut) -> bool {
+        if *self == Self::Gap && buffer.starts_with(b"\r\n0\r\n\r\n") {
+            buffer.advance(7);
+            *self = Self::End;
+        }
+        *self == Self::End
+    }
+}
+
+/// The size of the next chunk.
+fn take_size(buffer: &mut BytesMut) -> Result<Option<u64>, Failure> {
+    const UNREADABLE: Failure = Failure::Malformed("a chunk's size cannot be read");
+    let begin = buffer.get(..buffer.len().min(MOST_LINE)).unwrap_or_default();
+    let Some(end) = memchr::memchr(b'\n', begin) else {
+        let is_sound = begin.first().is_none_or(u8::is_ascii_hexdigit) && begin.len() < MOST_LINE;
+        return if is_sound { Ok(None) } else { Err(UNREADABLE) };
+    };
+    let line = begin.get(..end).and_then(|line| line.strip_suffix(b"\r")).ok_or(UNREADABLE)?;
+    let count = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (digits, extensions) = line.split_at(count);
+    if !(1..=MOST_DIGITS).contains(&count) || !is_extension(extensions) {
+        return Err(UNREADABLE);
+    }
+    let size = digits.iter().fold(0, |size, digit| size << 4 | hex(*digit));
+    buffer.advance(end + 1);
+    Ok(Some(size))
+}
+
+/// Whether this may stand behind a size. What it means is not for us.
+fn is_extension(bytes: &[u8]) -> bool {
+    let is_text = bytes.iter().all(|byte| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f));
+    is_text && bytes.trim_ascii_start().first().is_none_or(|first| *first == b';')
+}
+
+fn hex(digit: u8) -> u64 {
+    char::from(digit).to_digit(16).unwrap_or_default().into()
+}
+
+/// What follows the last chunk; empty if nothing does.
+fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Failure> {
+    const UNREADABLE: Failure = Failure::Malformed("the trailers cannot be read");
+    if buffer.starts_with(b"\r\n") {
+        buffer.advance(2);
+        return Ok(Some(HeaderMap::new()));
+    }
+    if buffer.starts_with(b"\n") {
+        return Err(UNREADABLE);
+    }
+    let Some(end) = end_of_fields(buffer, 0) else {
+        return if buffer.len() < MOST_TRAILERS { Ok(None) } else { Err(UNREADABLE) };
+    };
+    if end > MOST_TRAILERS {
+        return Err(UNREADABLE);
+    }
+    let bytes = buffer.split_to(end).freeze();
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let Ok(httparse::Status::Complete((parsed, fields))) = httparse::parse_headers(&bytes, &mut fields)
+    else {
+        return Err(UNREADABLE);
+    };
+    if parsed != end {
+        return Err(UNREADABLE);
+    }
+    let mut trailers = read_fields(&bytes, fields, &mut Meaning::default())?;
+    drop_forbidden(&mut trailers);
+    Ok(Some(trailers))
+}
+
+/// Takes away what must not come behind a body (RFC 9110 §6.5.1), because somebody may already have acted without it.
+pub(super) fn drop_forbidden(trailers: &mut HeaderMap) {
+    if trailers.keys().any(is_forbidden) {
+        let forbidden: Vec<HeaderName> = trailers.keys().filter(|name| is_forbidden(name)).cloned().collect();
+        for name in forbidden {
+            trailers.remove(name);
+        }
+    }
+}
+
+/// Fields about framing, routing, authentication and the way a message took.
+fn is_forbidden(name: &HeaderName) -> bool {
+    matches!(
+        *name,
+        header::AUTHORIZATION
+            | header::CACHE_CONTROL
+            | header::CONNECTION
+            | header::CONTENT_ENCODING
+            | header::CONTENT_LENGTH
+            | header::CONTENT_RANGE
+            | header::CONTENT_TYPE
+            | header::COOKIE
+            | header::EXPECT
+            | header::FORWARDED
+            | header::HOST
+            | header::MAX_FORWARDS
+            | header::SET_COOKIE
+            | header::TE
+            | header::TRAILER
+            | header::TRANSFER_ENCODING
+            | header::UPGRADE
+            | header::VIA
+    ) || name.as_str().starts_with("x-forwarded-")
+}
