@@ -121,6 +121,26 @@ fn networks_of_ipv6_are_one_caller() {
     assert_eq!([of(&mut client, "2001:db8::1"), of(&mut client, "2001:db8:0:9::1")], [200, 429]);
 }
 
+#[test]
+fn an_address_is_the_same_over_a_socket_for_both_families() {
+    let upstream = Upstream::ok();
+    let gateway = Gateway::start(&format!(
+        "listen = '[::]:0'
+        upstream = '{}'
+        [server]
+        trusted_proxies = ['127.0.0.2']
+        [rule.per_address]
+        key = 'client-ip'
+        quota = '1/h'",
+        upstream.url()
+    ));
+    let address = ([127, 0, 0, 1], gateway.address().port()).into();
+    let mut proxy = Client::connect_from(PROXY, address);
+    assert_eq!(proxy.get("/", &[("X-Forwarded-For", "127.0.0.3")]).status(), 200);
+    assert_eq!(Client::connect_from(STRANGER, address).get("/", &[]).status(), 429);
+    assert_eq!(upstream.only_request().get("x-forwarded-for"), Some("127.0.0.3, 127.0.0.2"));
+}
+
 const PROXY_PROTOCOL: &str = "client_address = 'proxy_protocol'";
 
 /// The first version of the PROXY protocol.

@@ -115,6 +115,10 @@ fn routes_and_keys_see_the_targets_authority_too() {
     ));
     gateway.connect().send("GET http://outside.test/ HTTP/1.1\r\nHost: inside.test\r\n\r\n").response();
     assert_eq!((inside.requests().len(), outside.requests().len()), (0, 1));
+    for host in ["inside.test", "Inside.TEST:8080", "inside.test."] {
+        assert_eq!(gateway.get("/", &[("Host", host)]).status(), 200, "{host}");
+    }
+    assert_eq!((inside.requests().len(), outside.requests().len()), (3, 1));
 }
 
 #[test]
