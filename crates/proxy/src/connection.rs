@@ -5,6 +5,7 @@
 //! ```
 
 pub(crate) mod framing;
+pub(crate) mod stream;
 pub(crate) mod watch;
 
 use std::future::Future;
@@ -17,13 +18,14 @@ use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use self::framing::Framing;
+use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
 use crate::ingress;
@@ -163,7 +165,7 @@ where
 {
     let watch = Arc::clone(&caller.watch);
     let spec = caller.listener.spec();
-    let mut server = http2::Builder::new(TokioExecutor::new());
+    let mut server = http2::Builder::new(Streams::new(spec.body_idle_timeout));
     server
         .timer(TokioTimer::new())
         .max_concurrent_streams(MOST_STREAMS)
@@ -238,7 +240,7 @@ where
     }
 }
 
-impl<I, S> Drain for http2::Connection<I, S, TokioExecutor>
+impl<I, S> Drain for http2::Connection<I, S, Streams>
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin,
     S: hyper::service::HttpService<hyper::body::Incoming>,

@@ -8,7 +8,7 @@
 //! | the rest of a head, or its first one        | `head_timeout`, counted from the head's first byte |
 //! | the rest of a body                          | `body_idle_timeout` |
 //! | its peer to take what was sent              | `body_idle_timeout` |
-//! | the next request                            | `idle_timeout` |
+//! | the next request                            | `idle_timeout`; one that stays though it was told to go, `body_idle_timeout` later |
 //! | the upstream                                | never; the upstream has its own limits |
 
 use std::io;
@@ -150,7 +150,12 @@ impl Watch {
         } else {
             (listener.idle_timeout, Order::Drain)
         };
-        (waited(&self.since) > millis(limit)).then_some(order)
+        let waited = waited(&self.since);
+        if order == Order::Drain && waited > millis(limit).saturating_add(millis(listener.body_idle_timeout))
+        {
+            return Some(Order::Close);
+        }
+        (waited > millis(limit)).then_some(order)
     }
 
     /// Bytes came; `was` is what was awaited before.
@@ -218,7 +223,8 @@ impl<S: AsyncRead> AsyncRead for Watched<S> {
                     this.watch.unsound.get_or_init(|| unsound);
                 }
             }
-            None => this.watch.came(Awaited::Request, Awaited::Request),
+            // Frames alone keep no connection: a peer could send them for ever, and never a request.
+            None => {}
         }
         read
     }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -12,7 +12,7 @@ use tidegate_policy::{Now, Record};
 use tidegate_tower::Clock;
 use tidegate_tower::body::GuardedBody;
 
-use crate::connection::Caller;
+use crate::connection::{Caller, stream};
 use crate::figures::RouteFigures;
 use crate::upstream::UpstreamBody;
 
@@ -47,7 +47,12 @@ impl Body for AnswerBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.project().body.poll_frame(cx)
+        stream::asked();
+        let frame = ready!(self.project().body.poll_frame(cx));
+        if frame.is_some() {
+            stream::gave();
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
