@@ -243,16 +243,6 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// HTTP/1.1 wants a host; whoever speaks an older version may have named none.
-pub(crate) fn name_host<B>(request: &mut Request<B>, endpoint: &Endpoint) {
-    if request.headers().contains_key(header::HOST) {
-        return;
-    }
-    if let Ok(host) = HeaderValue::try_from(endpoint.authority.as_str()) {
-        request.headers_mut().insert(header::HOST, host);
-    }
-}
-
 /// HTTP/2 has the host in the request's target instead of a field.
 pub(crate) fn name_authority<B>(request: &mut Request<B>, endpoint: &Endpoint) {
     let host = request.headers_mut().remove(header::HOST);

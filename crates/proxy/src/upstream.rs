@@ -10,6 +10,8 @@ mod connect;
 mod endpoint;
 mod http1;
 mod lane;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -27,7 +27,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
@@ -93,6 +93,8 @@ pub(crate) struct Connection<S, B> {
     /// What was read and has not been given on.
     buffer: BytesMut,
     is_buffer_large: bool,
+    /// How much is read at once of a body of unknown length: more as long as there is more.
+    appetite: usize,
     /// What is to be written, of which so much has been.
     out: Vec<u8>,
     written: usize,
@@ -106,8 +108,6 @@ pub(crate) struct Connection<S, B> {
 struct Progress {
     is_head_request: bool,
     is_sending: bool,
-    /// How much of what was read is known not to have the head's end.
-    seen: usize,
     has_heard: bool,
     interim: usize,
 }
@@ -122,6 +122,7 @@ where
             stream,
             buffer: BytesMut::new(),
             is_buffer_large: false,
+            appetite: READ,
             out: Vec::new(),
             written: 0,
             upload: None,
@@ -134,17 +135,19 @@ where
         &mut self.stream
     }
 
-    /// Sends a request and waits for the head of its answer. The request loses its body, which is replaced by
-    /// nothing, unless the failure is that nothing was sent.
+    /// Sends a request and waits for the head of its answer. `host` is for requests that name none. The request
+    /// loses its body, which is replaced by nothing, unless the failure is that nothing was sent; it loses its
+    /// fields, whose memory the answer's take, once something of an answer has come.
     pub(crate) async fn ask(
         &mut self,
         request: &mut Request<B>,
+        host: &str,
         nothing: impl FnOnce() -> B,
     ) -> Result<Response<()>, Failure> {
         let framing = Framing::of(request.body());
         self.out.clear();
         self.written = 0;
-        write_head(&mut self.out, request, framing);
+        write_head(&mut self.out, request, host, framing);
         if framing != Framing::Bare {
             let body = std::mem::replace(request.body_mut(), nothing());
             self.upload = Some(Box::new(Upload::new(body, framing)));
@@ -153,11 +156,10 @@ where
         let mut progress = Progress {
             is_head_request: request.method() == Method::HEAD,
             is_sending: true,
-            seen: 0,
             has_heard: false,
             interim: 0,
         };
-        let answered = poll_fn(|cx| self.poll_answer(cx, &mut progress)).await;
+        let answered = poll_fn(|cx| self.poll_answer(cx, &mut progress, request.headers_mut())).await;
         if matches!(answered, Err(Failure::Unsent))
             && let Some(upload) = self.upload.take()
         {
@@ -171,18 +173,18 @@ where
         &mut self,
         cx: &mut Context<'_>,
         progress: &mut Progress,
+        room: &mut HeaderMap,
     ) -> Poll<Result<Response<()>, Failure>> {
         if progress.is_sending {
             progress.is_sending = self.poll_send(cx)?.is_pending();
         }
         loop {
             if !self.buffer.is_empty()
-                && let Some(head) = take_head(&mut self.buffer, progress.seen, progress.is_head_request)?
+                && let Some(head) = take_head(&mut self.buffer, room, progress.is_head_request)?
             {
                 let status = head.response.status();
                 if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
                     progress.interim += 1;
-                    progress.seen = 0;
                     if progress.interim > MOST_INTERIM {
                         return Poll::Ready(Err(Failure::Malformed("too many interim answers")));
                     }
@@ -197,7 +199,6 @@ where
                 };
                 return Poll::Ready(Ok(head.response));
             }
-            progress.seen = self.buffer.len();
             match ready!(self.poll_read(cx, READ)) {
                 Ok(count) if count > 0 => progress.has_heard = true,
                 Ok(_) | Err(_) if progress.has_heard => return Poll::Ready(Err(Failure::BrokenOff)),
@@ -268,7 +269,11 @@ where
             self.is_buffer_large |= wanted > READ;
             self.buffer.reserve(wanted);
         }
-        pin!(self.stream.read_buf(&mut self.buffer)).poll(cx)
+        let read = ready!(pin!(self.stream.read_buf(&mut self.buffer)).poll(cx));
+        if self.buffer.len() == self.buffer.capacity() {
+            self.appetite = READ_LARGE;
+        }
+        Poll::Ready(read)
     }
 
     /// The whole body, if there is none or all of it has been read.
@@ -333,11 +338,12 @@ where
     /// How much to read at once of what is still to come. One byte more than that: a read that leaves room tells
     /// the runtime that there is no more.
     fn wanted(&self) -> usize {
-        let left = match self.rest {
-            Rest::Length(left) | Rest::Chunks(Chunks::Data(left)) => left,
-            Rest::Nothing | Rest::Chunks(_) | Rest::UntilClose => 0,
-        };
-        usize::try_from(left.saturating_add(1)).unwrap_or(READ_LARGE).clamp(READ, READ_LARGE)
+        match self.rest {
+            Rest::Length(left) | Rest::Chunks(Chunks::Data(left)) => {
+                usize::try_from(left.saturating_add(1)).unwrap_or(READ_LARGE).clamp(READ, READ_LARGE)
+            }
+            Rest::Nothing | Rest::Chunks(_) | Rest::UntilClose => self.appetite,
+        }
     }
 
     /// Whether the whole answer has been read.
@@ -368,13 +374,14 @@ where
             self.buffer = BytesMut::new();
             self.is_buffer_large = false;
         }
+        self.appetite = READ;
         if self.out.capacity() > KEPT_OUT {
             self.out = Vec::new();
         }
     }
 
     /// Lets go of all buffers, because it has been idle for a while.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn drop_buffers(&mut self) {
         self.buffer = BytesMut::new();
         self.out = Vec::new();
     }

@@ -30,7 +30,7 @@ const MOST_STREAMS: usize = 100;
 const MOST_WAITING: usize = 1024;
 
 /// After so many milliseconds without use, a connection lets go of its buffers.
-const RESTS_AFTER: u64 = 1_000;
+const BARE_AFTER: u64 = 1_000;
 
 /// How often the peer of an HTTP/2 connection is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -173,8 +173,8 @@ impl Lane {
         let longest = millis(idle_timeout);
         self.idle().retain_mut(|Idle { held, since }| {
             let idle_for = now.saturating_sub(*since.get_or_insert(now));
-            if idle_for >= RESTS_AFTER {
-                held.connection.rest();
+            if idle_for >= BARE_AFTER {
+                held.connection.drop_buffers();
             }
             idle_for <= longest && held.connection.stream().is_quiet()
         });
@@ -220,8 +220,8 @@ impl Line {
     ) -> Result<Response<UpstreamBody>, SendFailure> {
         match self.sender {
             Sender::One(mut held) => {
-                head::name_host(request, &in_flight.endpoint.spec);
-                match held.connection.ask(request, nothing).await {
+                let host = &in_flight.endpoint.spec.authority;
+                match held.connection.ask(request, host, nothing).await {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                         Ok(response.map(|()| UpstreamBody::turned(held)))
                     }

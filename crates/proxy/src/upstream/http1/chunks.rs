@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, header};
 
 use super::Failure;
-use super::read::{MOST_FIELDS, Meaning, end_of_fields, read_fields};
+use super::read::{Lines, read_fields};
 
 /// How long the line with a chunk's size may be, extensions included. Nobody we know sends extensions.
 const MOST_LINE: usize = 1024;
@@ -18,7 +18,7 @@ const MOST_LINE: usize = 1024;
 const MOST_DIGITS: usize = 16;
 
 /// How long all trailers may be together.
-pub(super) const MOST_TRAILERS: usize = 16 * 1024;
+const MOST_TRAILERS: usize = 16 * 1024;
 
 /// Where in the body the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,32 +125,27 @@ fn hex(digit: u8) -> u64 {
 
 /// What follows the last chunk; empty if nothing does.
 fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Failure> {
-    const UNREADABLE: Failure = Failure::Malformed("the trailers cannot be read");
+    let mut trailers = HeaderMap::new();
     if buffer.starts_with(b"\r\n") {
         buffer.advance(2);
-        return Ok(Some(HeaderMap::new()));
+        return Ok(Some(trailers));
     }
     if buffer.starts_with(b"\n") {
-        return Err(UNREADABLE);
+        return Err(Failure::Malformed("the body has no clear end"));
     }
-    let Some(end) = end_of_fields(buffer, 0) else {
-        return if buffer.len() < MOST_TRAILERS { Ok(None) } else { Err(UNREADABLE) };
-    };
-    if end > MOST_TRAILERS {
-        return Err(UNREADABLE);
+    match Lines::of(buffer)? {
+        Some(lines) if lines.end <= MOST_TRAILERS => {
+            let bytes = buffer.split_to(lines.end).freeze();
+            read_fields(&bytes, 0, lines.ends(), |name, _, value| {
+                trailers.append(name, value);
+                Ok(())
+            })?;
+            drop_forbidden(&mut trailers);
+            Ok(Some(trailers))
+        }
+        None if buffer.len() < MOST_TRAILERS => Ok(None),
+        Some(_) | None => Err(Failure::Malformed("the trailers are too long")),
     }
-    let bytes = buffer.split_to(end).freeze();
-    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
-    let Ok(httparse::Status::Complete((parsed, fields))) = httparse::parse_headers(&bytes, &mut fields)
-    else {
-        return Err(UNREADABLE);
-    };
-    if parsed != end {
-        return Err(UNREADABLE);
-    }
-    let mut trailers = read_fields(&bytes, fields, &mut Meaning::default())?;
-    drop_forbidden(&mut trailers);
-    Ok(Some(trailers))
 }
 
 /// Takes away what must not come behind a body (RFC 9110 §6.5.1), because somebody may already have acted without it.

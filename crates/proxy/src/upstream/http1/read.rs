@@ -1,9 +1,8 @@
 //! The head of an answer, and where its body will end (RFC 9112 §6.3).
 //!
 //! Everything that two readers could take for two different answers is refused: lengths that differ, codings we did
-//! not ask for, folded lines, spaces before a colon.
-
-use std::mem::MaybeUninit;
+//! not ask for, folded lines, spaces before a colon. The lines are cut here; that names and values are made of what
+//! they may be made of, and nothing else, is checked where they become [`HeaderName`] and [`HeaderValue`].
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap};
@@ -13,7 +12,7 @@ use hyper::ext::ReasonPhrase;
 use super::Failure;
 
 /// How many fields a head may have, and how many trailers may follow a body.
-pub(super) const MOST_FIELDS: usize = 100;
+const MOST_FIELDS: usize = 100;
 
 /// How long a head may be.
 pub(super) const MOST_HEAD: usize = 64 * 1024;
@@ -43,91 +42,142 @@ pub(super) struct Head {
     pub(super) is_kept: bool,
 }
 
-/// Takes a head out of what has been read, if it is there as a whole. The first `seen` bytes are known not to have
-/// its end.
+/// Takes a head out of what has been read, if it is there as a whole. Its fields take the place of those in `room`.
 pub(super) fn take_head(
     buffer: &mut BytesMut,
-    seen: usize,
+    room: &mut HeaderMap,
     is_head_request: bool,
 ) -> Result<Option<Head>, Failure> {
     let begins = buffer.iter().zip(BEGIN).all(|(came, expected)| came == expected);
     if !begins {
         return Err(Failure::Malformed("the answer does not begin with HTTP/1"));
     }
-    match end_of_fields(buffer, seen) {
-        Some(end) if end <= MOST_HEAD => parse(&buffer.split_to(end).freeze(), is_head_request).map(Some),
+    match Lines::of(buffer)? {
+        Some(lines) if lines.end <= MOST_HEAD => {
+            let head = buffer.split_to(lines.end).freeze();
+            parse(&head, &lines, room, is_head_request).map(Some)
+        }
         None if buffer.len() < MOST_HEAD => Ok(None),
         Some(_) | None => Err(Failure::Malformed("the answer's head is too long")),
     }
 }
 
-/// The first place behind an empty line.
-pub(super) fn end_of_fields(bytes: &[u8], seen: usize) -> Option<usize> {
-    let begin = seen.saturating_sub(3);
-    let lines = memchr::memchr_iter(b'\n', bytes.get(begin..)?);
-    lines.map(|place| begin + place + 1).find_map(|next| match bytes.get(next..)? {
-        [b'\n', ..] => Some(next + 1),
-        [b'\r', b'\n', ..] => Some(next + 2),
-        _ => None,
-    })
+/// The lines before an empty one.
+pub(super) struct Lines {
+    /// Where each line ends, its line feed not included; a head has one more than fields.
+    ends: [usize; MOST_FIELDS + 1],
+    count: usize,
+    /// The place behind the empty line.
+    pub(super) end: usize,
 }
 
-fn parse(head: &Bytes, is_head_request: bool) -> Result<Head, Failure> {
-    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
-    let mut parsed = httparse::Response::new(&mut []);
-    let config = httparse::ParserConfig::default();
-    match config.parse_response_with_uninit_headers(&mut parsed, head, &mut fields) {
-        Ok(httparse::Status::Complete(end)) if end == head.len() => {}
-        Ok(_) => return Err(Failure::Malformed("the answer's head has no clear end")),
-        Err(httparse::Error::TooManyHeaders) => {
-            return Err(Failure::Malformed("the answer has too many fields"));
+impl Lines {
+    /// Finds them, if all are there.
+    pub(super) fn of(bytes: &[u8]) -> Result<Option<Self>, Failure> {
+        let (mut ends, mut count, mut begin) = ([0; MOST_FIELDS + 1], 0, 0);
+        for place in memchr::memchr_iter(b'\n', bytes) {
+            if place == begin || (place == begin + 1 && bytes.get(begin) == Some(&b'\r')) {
+                return Ok(Some(Self { ends, count, end: place + 1 }));
+            }
+            *ends.get_mut(count).ok_or(Failure::Malformed("the answer has too many fields"))? = place;
+            count += 1;
+            begin = place + 1;
         }
-        Err(_) => return Err(Failure::Malformed("the answer's head cannot be read")),
+        Ok(None)
     }
-    let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok());
-    let status = status.ok_or(Failure::Malformed("the answer has no status"))?;
-    let version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
+
+    pub(super) fn ends(&self) -> &[usize] {
+        self.ends.get(..self.count).unwrap_or_default()
+    }
+}
+
+fn parse(head: &Bytes, lines: &Lines, room: &mut HeaderMap, is_head_request: bool) -> Result<Head, Failure> {
+    let (first, fields) = lines.ends().split_first().unwrap_or((&0, &[]));
+    let (version, status, reason) = status_of(line(head, 0, *first))
+        .ok_or(Failure::Malformed("the first line of the answer cannot be read"))?;
     let mut response = Response::new(());
     let mut meaning = Meaning::default();
-    *response.headers_mut() = read_fields(head, parsed.headers, &mut meaning)?;
+    *response.headers_mut() = std::mem::take(room);
+    response.headers_mut().clear();
+    read_fields(head, first + 1, fields, |name, bytes, value| {
+        meaning.note(&name, bytes)?;
+        response.headers_mut().append(name, value);
+        Ok(())
+    })?;
     *response.status_mut() = status;
     *response.version_mut() = version;
-    keep_reason(&mut response, parsed.reason.unwrap_or_default());
+    keep_reason(&mut response, reason)?;
     let ending = meaning.ending(&mut response, is_head_request)?;
     let is_kept = meaning.is_kept(&response, ending);
     Ok(Head { response, ending, is_kept })
 }
 
-/// The fields, as slices of what was read.
+/// What is between two places, without the end of its line.
+fn line(bytes: &[u8], begin: usize, end: usize) -> &[u8] {
+    let line = bytes.get(begin..end).unwrap_or_default();
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The parts of the first line: `HTTP/1.1 200 OK`, of which the words may be missing.
+fn status_of(line: &[u8]) -> Option<(Version, StatusCode, &[u8])> {
+    let (minor, line) = line.strip_prefix(BEGIN)?.split_first()?;
+    let version = match minor {
+        b'0' => Version::HTTP_10,
+        b'1' => Version::HTTP_11,
+        _ => return None,
+    };
+    let (digits, words) = line.strip_prefix(b" ")?.split_at_checked(3)?;
+    let status = StatusCode::from_bytes(digits).ok()?;
+    Some((version, status, if words.is_empty() { words } else { words.strip_prefix(b" ")? }))
+}
+
+/// Gives on the fields whose lines end at these places: names, and values as bytes and as slices of what was read.
 pub(super) fn read_fields(
     bytes: &Bytes,
-    fields: &[httparse::Header<'_>],
-    meaning: &mut Meaning,
-) -> Result<HeaderMap, Failure> {
+    mut begin: usize,
+    ends: &[usize],
+    mut take: impl FnMut(HeaderName, &[u8], HeaderValue) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     const UNREADABLE: Failure = Failure::Malformed("a field of the answer cannot be read");
-    let mut headers = HeaderMap::with_capacity(fields.len());
-    for field in fields {
-        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| UNREADABLE)?;
-        let value = HeaderValue::from_maybe_shared(bytes.slice_ref(field.value)).map_err(|_| UNREADABLE)?;
-        meaning.note(&name, field.value)?;
-        headers.append(name, value);
+    for end in ends {
+        let line = line(bytes, begin, *end);
+        let colon = line.iter().position(|byte| *byte == b':').ok_or(UNREADABLE)?;
+        let (name, value) = line.split_at(colon);
+        let name = HeaderName::from_bytes(name).map_err(|_| UNREADABLE)?;
+        let value = trim(value.get(1..).unwrap_or_default());
+        let shared = HeaderValue::from_maybe_shared(bytes.slice_ref(value)).map_err(|_| UNREADABLE)?;
+        take(name, value, shared)?;
+        begin = end + 1;
     }
-    Ok(headers)
+    Ok(())
+}
+
+/// Without the spaces and tabs around it.
+fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = value {
+        value = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
 }
 
 /// Keeps the words beside the status where they are the service's own.
-fn keep_reason(response: &mut Response<()>, reason: &str) {
-    if reason.is_empty() || response.status().canonical_reason() == Some(reason) {
-        return;
+fn keep_reason(response: &mut Response<()>, reason: &[u8]) -> Result<(), Failure> {
+    let canonical = response.status().canonical_reason().unwrap_or_default();
+    if reason.is_empty() || reason == canonical.as_bytes() {
+        return Ok(());
     }
-    if let Ok(reason) = ReasonPhrase::try_from(reason.as_bytes()) {
-        response.extensions_mut().insert(reason);
-    }
+    let reason = ReasonPhrase::try_from(reason)
+        .map_err(|_| Failure::Malformed("the words beside the answer's status cannot be read"))?;
+    response.extensions_mut().insert(reason);
+    Ok(())
 }
 
 /// What the fields say about the body and the connection.
 #[derive(Debug, Default)]
-pub(super) struct Meaning {
+struct Meaning {
     length: Option<u64>,
     lengths: usize,
     /// How often it was said to be chunked.

@@ -92,7 +92,7 @@ async fn read_body(connection: &mut TestConnection) -> Result<(Vec<u8>, Option<H
 }
 
 async fn exchange(connection: &mut TestConnection, mut request: Request<TestBody>) -> Result<Heard, Failure> {
-    let response = connection.ask(&mut request, nothing).await?;
+    let response = connection.ask(&mut request, "d", nothing).await?;
     let (parts, ()) = response.into_parts();
     let (body, trailers) = read_body(connection).await?;
     let is_reusable = connection.is_reusable();
@@ -138,7 +138,7 @@ fn written(request: Request<TestBody>) -> String {
         let mut connection = Connection::new(ours);
         let asking = async {
             let mut request = request;
-            connection.ask(&mut request, nothing).await.unwrap();
+            connection.ask(&mut request, "d", nothing).await.unwrap();
             drop(connection);
         };
         let reading = async {
@@ -178,7 +178,7 @@ fn requests_are_written_with_one_framing() {
     );
     assert_eq!(written(get()), "GET / HTTP/1.1\r\nhost: a\r\n\r\n");
     let post = Request::post("/").body(nothing()).unwrap();
-    assert_eq!(written(post), "POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n");
+    assert_eq!(written(post), "POST / HTTP/1.1\r\nhost: d\r\ncontent-length: 0\r\n\r\n");
     let query = Request::options("http://a?b").body(nothing()).unwrap();
     assert!(written(query).starts_with("OPTIONS /?b HTTP/1.1\r\n"));
 }
@@ -259,7 +259,7 @@ fn words_of_their_own_beside_the_status_are_kept() {
         let (ours, mut theirs) = duplex(ROOM);
         let response: Response<()> = run(async {
             theirs.write_all(answer.as_bytes()).await.unwrap();
-            TestConnection::new(ours).ask(&mut get(), nothing).await.unwrap()
+            TestConnection::new(ours).ask(&mut get(), "d", nothing).await.unwrap()
         });
         let kept = response.extensions().get::<hyper::ext::ReasonPhrase>();
         assert_eq!(kept.map(hyper::ext::ReasonPhrase::as_bytes), words);
@@ -289,6 +289,14 @@ fn what_can_be_read_in_two_ways_is_refused() {
         "HTTP/1.1 200 OK\r\na: b\rc\r\n\r\n",
         "HTTP/1.1 200 OK\r\na: b\0c\r\n\r\n",
         "HTTP/1.1 200 OK\r\n: b\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nab\r\n\r\n",
+        "HTTP/1.1 200 OK\r\na: b\r\r\n\r\n",
+        "HTTP/1.1 200 OK\r\na\tb: c\r\n\r\n",
+        "HTTP/1.1 200 O\x01K\r\n\r\n",
+        "HTTP/1.1 2000 OK\r\n\r\n",
+        "HTTP/1.1  200 OK\r\n\r\n",
+        "HTTP/1.2 200 OK\r\n\r\n",
+        "HTTP/1.1\r\n\r\n",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello0\r\n\r\n",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\n0\r\n\r\n",
@@ -338,7 +346,7 @@ fn a_request_of_which_nothing_was_sent_is_given_back() {
     let mut request = Request::post("/").body(full("hello")).unwrap();
     // A body that was looked at is gone; one that waits is not.
     *request.body_mut() = Waiting.boxed_unsync();
-    let failure = run(TestConnection::new(ours).ask(&mut request, nothing)).unwrap_err();
+    let failure = run(TestConnection::new(ours).ask(&mut request, "d", nothing)).unwrap_err();
     assert_eq!(failure, Failure::Unsent);
     assert!(!request.body().is_end_stream());
 }
@@ -406,7 +414,7 @@ fn another_protocol_gets_what_was_read_already() {
         let (ours, mut theirs) = duplex(ROOM);
         theirs.write_all(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\nfirst").await.unwrap();
         let mut connection = TestConnection::new(ours);
-        let response = connection.ask(&mut get(), nothing).await.unwrap();
+        let response = connection.ask(&mut get(), "d", nothing).await.unwrap();
         assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
         assert_eq!(connection.into_parts().1, "first");
     });

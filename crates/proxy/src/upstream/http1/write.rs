@@ -33,8 +33,9 @@ impl Framing {
     }
 }
 
-/// Writes a request's head. The fields that frame the body are ours, whatever the request had.
-pub(super) fn write_head<B>(out: &mut Vec<u8>, request: &Request<B>, framing: Framing) {
+/// Writes a request's head. The fields that frame the body are ours, whatever the request had; a host must be there,
+/// even if the caller spoke a version that needs none.
+pub(super) fn write_head<B>(out: &mut Vec<u8>, request: &Request<B>, host: &str, framing: Framing) {
     out.extend_from_slice(request.method().as_str().as_bytes());
     out.push(b' ');
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
@@ -43,13 +44,22 @@ pub(super) fn write_head<B>(out: &mut Vec<u8>, request: &Request<B>, framing: Fr
     }
     out.extend_from_slice(target.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let mut had_length = false;
+    let (mut had_length, mut had_host) = (false, false);
     for (name, value) in request.headers() {
         match *name {
             header::CONTENT_LENGTH => had_length = true,
             header::TRANSFER_ENCODING => {}
-            _ => write_field(out, name, value),
+            _ => {
+                had_host |= *name == header::HOST;
+                write_field(out, name, value);
+            }
         }
+    }
+    if !had_host {
+        let host = request.uri().authority().map_or(host, |authority| authority.as_str());
+        out.extend_from_slice(b"host: ");
+        out.extend_from_slice(host.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
     match framing {
         Framing::Bare if had_length || expects_body(request.method()) => {
