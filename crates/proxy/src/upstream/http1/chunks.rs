@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, header};
 
 use super::Failure;
-use super::read::{Lines, read_fields};
+use super::read::{Ends, read_fields};
 
 /// How long the line with a chunk's size may be, extensions included. Nobody we know sends extensions.
 const MOST_LINE: usize = 1024;
@@ -133,10 +133,11 @@ fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Failure> {
     if buffer.starts_with(b"\n") {
         return Err(Failure::Malformed("the body has no clear end"));
     }
-    match Lines::of(buffer)? {
-        Some(lines) if lines.end <= MOST_TRAILERS => {
-            let bytes = buffer.split_to(lines.end).freeze();
-            read_fields(&bytes, 0, lines.ends(), |name, _, value| {
+    let mut ends = Ends::default();
+    match ends.find(buffer)? {
+        Some(end) if end <= MOST_TRAILERS => {
+            let bytes = buffer.split_to(end).freeze();
+            read_fields(&bytes, 0, ends.all(), |name, _, value| {
                 trailers.append(name, value);
                 Ok(())
             })?;

@@ -52,52 +52,56 @@ pub(super) fn take_head(
     if !begins {
         return Err(Failure::Malformed("the answer does not begin with HTTP/1"));
     }
-    match Lines::of(buffer)? {
-        Some(lines) if lines.end <= MOST_HEAD => {
-            let head = buffer.split_to(lines.end).freeze();
-            parse(&head, &lines, room, is_head_request).map(Some)
+    let mut ends = Ends::default();
+    match ends.find(buffer)? {
+        Some(end) if end <= MOST_HEAD => {
+            parse(&buffer.split_to(end).freeze(), ends.all(), room, is_head_request).map(Some)
         }
         None if buffer.len() < MOST_HEAD => Ok(None),
         Some(_) | None => Err(Failure::Malformed("the answer's head is too long")),
     }
 }
 
-/// The lines before an empty one.
-pub(super) struct Lines {
-    /// Where each line ends, its line feed not included; a head has one more than fields.
-    ends: [usize; MOST_FIELDS + 1],
+/// Where the lines before an empty one end, their line feeds not included. A head has one line more than fields.
+pub(super) struct Ends {
+    places: [usize; MOST_FIELDS + 1],
     count: usize,
-    /// The place behind the empty line.
-    pub(super) end: usize,
 }
 
-impl Lines {
-    /// Finds them, if all are there.
-    pub(super) fn of(bytes: &[u8]) -> Result<Option<Self>, Failure> {
-        let (mut ends, mut count, mut begin) = ([0; MOST_FIELDS + 1], 0, 0);
+impl Default for Ends {
+    fn default() -> Self {
+        Self { places: [0; MOST_FIELDS + 1], count: 0 }
+    }
+}
+
+impl Ends {
+    /// Finds them; the place behind the empty line, if it is there.
+    pub(super) fn find(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
+        let mut begin = 0;
         for place in memchr::memchr_iter(b'\n', bytes) {
             if place == begin || (place == begin + 1 && bytes.get(begin) == Some(&b'\r')) {
-                return Ok(Some(Self { ends, count, end: place + 1 }));
+                return Ok(Some(place + 1));
             }
-            *ends.get_mut(count).ok_or(Failure::Malformed("the answer has too many fields"))? = place;
-            count += 1;
+            let free = self.places.get_mut(self.count);
+            *free.ok_or(Failure::Malformed("the answer has too many fields"))? = place;
+            self.count += 1;
             begin = place + 1;
         }
         Ok(None)
     }
 
-    pub(super) fn ends(&self) -> &[usize] {
-        self.ends.get(..self.count).unwrap_or_default()
+    pub(super) fn all(&self) -> &[usize] {
+        self.places.get(..self.count).unwrap_or_default()
     }
 }
 
-fn parse(head: &Bytes, lines: &Lines, room: &mut HeaderMap, is_head_request: bool) -> Result<Head, Failure> {
-    let (first, fields) = lines.ends().split_first().unwrap_or((&0, &[]));
+fn parse(head: &Bytes, ends: &[usize], room: &mut HeaderMap, is_head_request: bool) -> Result<Head, Failure> {
+    let (first, fields) = ends.split_first().unwrap_or((&0, &[]));
     let (version, status, reason) = status_of(line(head, 0, *first))
         .ok_or(Failure::Malformed("the first line of the answer cannot be read"))?;
     let mut response = Response::new(());
     let mut meaning = Meaning::default();
-    *response.headers_mut() = std::mem::take(room);
+    std::mem::swap(response.headers_mut(), room);
     response.headers_mut().clear();
     read_fields(head, first + 1, fields, |name, bytes, value| {
         meaning.note(&name, bytes)?;
