@@ -160,6 +160,18 @@ impl Gateway {
         }
     }
 
+    /// Shows the callers of a listener another certificate from now on; connections that are there stay.
+    ///
+    /// # Errors
+    /// When certificate and key cannot be used; then the ones before stay.
+    pub fn renew(&self, listener: &str, pem: &Pem) -> Result<(), StartFailure> {
+        let named = |state: &&Arc<ListenerState>| state.spec().name == listener;
+        let Some(state) = self.shared.listeners.iter().find(named) else { return Ok(()) };
+        let acceptor = tls::acceptor(pem, state.spec().protocols);
+        state.renew(acceptor.map_err(|why| StartFailure::tls(state.spec(), why))?);
+        Ok(())
+    }
+
     /// What it decides with.
     #[must_use]
     pub fn gate(&self) -> &Gate {

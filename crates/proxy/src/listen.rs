@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tidegate_policy::policy::Listener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
@@ -24,7 +25,8 @@ pub(crate) use bind::bind;
 /// A listener, over all workers.
 pub(crate) struct ListenerState {
     spec: Listener,
-    tls: Option<TlsAcceptor>,
+    /// Replaced when the certificate is renewed.
+    tls: Option<ArcSwap<TlsAcceptor>>,
     /// Its position among the listeners.
     pub(crate) number: usize,
     room: Arc<Semaphore>,
@@ -39,7 +41,7 @@ impl ListenerState {
         let room = spec.max_connections.min(Semaphore::MAX_PERMITS);
         Self {
             spec,
-            tls,
+            tls: tls.map(ArcSwap::from_pointee),
             number,
             room: Arc::new(Semaphore::new(room)),
             addresses: Mutex::default(),
@@ -52,8 +54,16 @@ impl ListenerState {
         &self.spec
     }
 
-    pub(crate) const fn tls(&self) -> Option<&TlsAcceptor> {
-        self.tls.as_ref()
+    /// What accepts its connections, where they are encrypted.
+    pub(crate) fn tls(&self) -> Option<Arc<TlsAcceptor>> {
+        self.tls.as_ref().map(ArcSwap::load_full)
+    }
+
+    /// Accepts with another certificate from now on.
+    pub(crate) fn renew(&self, acceptor: TlsAcceptor) {
+        if let Some(tls) = &self.tls {
+            tls.store(Arc::new(acceptor));
+        }
     }
 
     pub(crate) fn shortest_limit(&self) -> Duration {

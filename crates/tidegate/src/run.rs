@@ -8,6 +8,7 @@
 //! operators by the admin's own thread, so none of them can keep another from its work.
 
 mod access_log;
+mod certificates;
 mod keeper;
 pub(crate) mod limits;
 mod operators;
@@ -16,28 +17,27 @@ mod station;
 mod systemd;
 mod watch;
 
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_policy::policy::Policy;
 use tidegate_policy::{Gate, problem};
-use tidegate_proxy::{Gateway, Parts, Pem};
+use tidegate_proxy::{Gateway, Parts};
 use tidegate_tower::{Clock, SystemClock};
 use tokio::time::{MissedTickBehavior, interval};
 
+use self::certificates::Certificates;
 use self::keeper::Keeper;
 pub use self::keeper::Origin;
 use self::operators::Operators;
 use self::signals::{Order, Signals};
 use self::watch::Watch;
 use crate::admin::Admin;
+use crate::commands::Ended;
 use crate::commands::files::Files;
-use crate::commands::{Ended, Failure};
 
 /// How often the files are looked at, in case nobody tells us of a change: links that are swapped, network disks.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -65,11 +65,13 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
     let signals = Signals::new()?;
     limits::raise();
     let log = access_log::start(policy.access_log.as_ref(), &files.folder())?;
-    let (gateway, clock) = start(policy, &files, log.as_ref())?;
+    let tls = certificates::read(&policy, &files.folder())?;
+    let certificates = Certificates::new(files.folder(), tls.clone());
+    let (gateway, clock) = start(policy, tls, log.as_ref())?;
     let keeper = Arc::new(Keeper::new(run, files, gateway, clock));
     let admin = operators.map(|operators| operators.serve(&keeper)).transpose()?;
     let introduction = introduction(&keeper, admin.as_ref());
-    let ended = runtime.block_on(live(&keeper, signals, &introduction));
+    let ended = runtime.block_on(live(&keeper, signals, certificates, &introduction));
     if ended == Ended::Done {
         drop(admin);
         drop(keeper);
@@ -130,11 +132,10 @@ fn missing(policy: &Policy) -> Option<&'static str> {
 
 fn start(
     policy: Policy,
-    files: &Files,
+    tls: certificates::Read,
     log: Option<&access_log::AccessLog>,
 ) -> Result<(Gateway, SystemClock), crate::Problem> {
     let clock = SystemClock::new();
-    let tls = certificates(&policy, &files.folder())?;
     // The standard library's hasher is seeded by the system; what it makes of nothing is a random number.
     let seed = RandomState::new().hash_one(());
     let sockets = systemd::sockets();
@@ -147,20 +148,6 @@ fn start(
         log: log.map(access_log::AccessLog::sender),
     })?;
     Ok((gateway, clock))
-}
-
-/// Everything in a policy is meant from where the policy lies.
-fn certificates(policy: &Policy, beside: &Path) -> Result<BTreeMap<String, Pem>, Failure> {
-    let read = |name: &str| {
-        let path = beside.join(name);
-        std::fs::read(&path).map_err(|problem| Failure::unreadable(&path, &problem))
-    };
-    let listeners = policy.listeners.iter().filter_map(|listener| Some((listener, listener.tls.as_ref()?)));
-    listeners
-        .map(|(listener, tls)| {
-            Ok((listener.name.clone(), Pem { cert: read(&tls.cert)?, key: read(&tls.key)? }))
-        })
-        .collect()
 }
 
 /// Sockets that we were handed and that no listener asks for are closed; whoever bound them should know.
@@ -178,7 +165,12 @@ fn introduction(keeper: &Keeper, admin: Option<&Admin>) -> String {
 }
 
 /// Signals and changed files, until the end.
-async fn live(keeper: &Keeper, mut signals: Signals, introduction: &str) -> Ended {
+async fn live(
+    keeper: &Keeper,
+    mut signals: Signals,
+    mut certificates: Certificates,
+    introduction: &str,
+) -> Ended {
     let mut watch = Watch::over(&keeper.files());
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -195,6 +187,7 @@ async fn live(keeper: &Keeper, mut signals: Signals, introduction: &str) -> Ende
             () = watch.changed() => false,
             _ = look.tick() => {
                 systemd::alive();
+                certificates.renew(keeper.gateway());
                 if keeper.differs_from_files() {
                     // It may be half written: let it settle.
                     watch.give_sign();
@@ -203,6 +196,7 @@ async fn live(keeper: &Keeper, mut signals: Signals, introduction: &str) -> Ende
             }
         };
         keeper.reload(is_ordered);
+        certificates.renew(keeper.gateway());
         watch.follow(&keeper.files());
     }
     systemd::stopping();

@@ -11,7 +11,7 @@ use tidegate_policy::policy::Protocols;
 use tokio_rustls::TlsAcceptor;
 
 /// A certificate chain and its key, as PEM.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
     /// The chain, the server's own certificate first.
     pub cert: Vec<u8>,

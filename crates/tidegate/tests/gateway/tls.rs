@@ -2,7 +2,7 @@
 
 use http::{Response, Version};
 
-use crate::support::{Answer, Client, Gateway, H2Upstream, Upstream, full, tls};
+use crate::support::{Answer, Client, Gateway, H2Upstream, Signal, Upstream, full, tls};
 
 fn start(upstream: &Upstream, protocols: &str) -> Gateway {
     let policy = format!(
@@ -106,4 +106,25 @@ fn a_service_that_nobody_vouches_for_is_not_asked() {
     let gateway = before_https(upstream.address().port(), &[]);
     assert_eq!(gateway.get("/", &[]).status(), 502);
     assert!(upstream.requests().is_empty());
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_and_a_broken_one_is_not() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "['http/1.1']");
+    assert!(tls::is_shown(gateway.address(), tls::CERT));
+    let (mut client, _) = tls::connect(gateway.address(), &["http/1.1"]);
+    let write = |name: &str, text: &str| std::fs::write(gateway.folder().join(name), text).unwrap();
+
+    write("tls.key", tls::RENEWED_KEY);
+    gateway.signal(Signal::HUP);
+    gateway.errors().find(|line| line.contains("the certificate before stays"));
+    assert!(tls::is_shown(gateway.address(), tls::CERT), "a key without its certificate");
+
+    write("tls.crt", tls::RENEWED_CERT);
+    gateway.signal(Signal::HUP);
+    gateway.errors().find(|line| line.contains("listener `default` shows a new certificate"));
+    assert!(tls::is_shown(gateway.address(), tls::RENEWED_CERT));
+    assert!(!tls::is_shown(gateway.address(), tls::CERT));
+    assert_eq!(client.get("/", &[]).status(), 200, "a connection that is there stays");
 }

@@ -17,6 +17,10 @@ use super::wire::Wire;
 pub const CERT: &str = include_str!("../tls/cert.pem");
 pub const KEY: &str = include_str!("../tls/key.pem");
 
+/// Another certificate of the same names, and its key.
+pub const RENEWED_CERT: &str = include_str!("../tls/renewed-cert.pem");
+pub const RENEWED_KEY: &str = include_str!("../tls/renewed-key.pem");
+
 /// Where the certificate lies, for programs that are told by its path whom to trust.
 pub const CERT_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gateway/tls/cert.pem");
 
@@ -44,6 +48,23 @@ pub fn connect(to: SocketAddr, protocols: &[&str]) -> (Client, Option<String>) {
     let agreed = session.alpn_protocol().map(|protocol| String::from_utf8(protocol.to_vec()).unwrap());
     let stream = StreamOwned::new(session, socket.try_clone().unwrap());
     (Client::over(Wire::over(Box::new(stream), socket)), agreed)
+}
+
+/// Whether a caller who trusts this certificate alone is shown it.
+pub fn is_shown(to: SocketAddr, cert: &str) -> bool {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(cert.as_bytes()).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let config = builder.with_root_certificates(roots).with_no_client_auth();
+    let mut socket = TcpStream::connect(to).unwrap();
+    let mut session = ClientConnection::new(Arc::new(config), name()).unwrap();
+    while session.is_handshaking() {
+        if session.complete_io(&mut socket).is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 /// Connects as a caller who speaks HTTP/2 alone.
