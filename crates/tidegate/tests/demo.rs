@@ -5,8 +5,7 @@ use std::time::Duration;
 #[test]
 fn a_drowning_service_is_saved_and_the_refusal_is_explained() {
     let mut page = Vec::new();
-    tidegate::demo::gateway::write(&mut page, Duration::from_secs(2))
-        .expect("loopback and memory are there");
+    tidegate::demo::gateway::write(&mut page, Duration::from_secs(2)).expect("loopback and memory are there");
     let page = String::from_utf8(page).expect("the page is text");
     let polite: Vec<&str> = page.lines().filter(|line| line.trim_start().starts_with("polite  ")).collect();
     let [_, drowned, saved] = polite.as_slice() else {
