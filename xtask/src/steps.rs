@@ -89,6 +89,13 @@ const COVERAGE: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
+/// The targets in `fuzz/targets`.
+const FUZZED: [&str; 7] =
+    ["policy_toml", "policy_yaml", "matchers", "client_address", "proxy_protocol", "framing", "hop_by_hop"];
+
+/// How long all of them run together.
+const FUZZ_SECONDS: usize = 28;
+
 fn fuzz(project: &Project) -> Result<Vec<Command>, Trouble> {
     let host = tools::host(project)?;
     let built = project.built("fuzz");
@@ -96,12 +103,13 @@ fn fuzz(project: &Project) -> Result<Vec<Command>, Trouble> {
     // Only what is built for a named target gets the flags; build scripts must do without.
     build.arg(&host).env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", &built);
     let mut commands = vec![build];
-    for target in ["policy_toml", "policy_yaml", "matchers"] {
+    for target in FUZZED {
         let corpus = built.join("corpus").join(target);
         tools::need_directory(&corpus)?;
         let mut run = project.command(built.join(&host).join("release").join(target));
         run.arg(corpus).arg(project.path("fuzz/seeds").join(target));
-        run.args(["-max_total_time=8", "-max_len=4096", "-timeout=5", "-verbosity=0"]);
+        run.arg(format!("-max_total_time={}", FUZZ_SECONDS / FUZZED.len()));
+        run.args(["-max_len=4096", "-timeout=5", "-verbosity=0"]);
         run.arg(format!("-artifact_prefix={}/", built.display()));
         commands.push(run);
     }

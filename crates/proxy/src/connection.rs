@@ -147,16 +147,18 @@ where
 {
     let watch = Arc::clone(&caller.watch);
     let spec = caller.listener.spec();
-    let mut server = http1::Builder::new();
-    server
-        .max_buf_size(spec.max_header_bytes.max(8192))
-        .max_headers(spec.max_headers)
-        .half_close(false)
-        .writev(false);
+    let server = http1_server(spec.max_header_bytes, spec.max_headers);
     let io = TokioIo::new(Watched::http1(stream, Arc::clone(&watch), Framing::default()));
     let service = service_fn(move |request| ingress::serve(&caller, request));
     let connection = server.serve_connection(io, service).with_upgrades();
     Served { connection, watch: Over(watch), is_draining: false }.await;
+}
+
+/// What reads the requests of an HTTP/1 connection.
+pub(crate) fn http1_server(max_header_bytes: usize, max_headers: usize) -> http1::Builder {
+    let mut server = http1::Builder::new();
+    server.max_buf_size(max_header_bytes.max(8192)).max_headers(max_headers).half_close(false).writev(false);
+    server
 }
 
 async fn serve_h2<S>(stream: S, caller: Arc<Caller>)

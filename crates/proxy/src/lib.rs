@@ -18,6 +18,9 @@ mod chance;
 mod client;
 mod connection;
 pub mod figures;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod head;
 mod ingress;

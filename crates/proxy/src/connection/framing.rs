@@ -97,6 +97,12 @@ impl Framing {
         self.unsound
     }
 
+    /// How many heads have come whole.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) const fn heads(&self) -> u64 {
+        self.heads
+    }
+
     /// What the connection is waiting for.
     pub(crate) const fn awaited(&self) -> Awaited {
         match self.at {
