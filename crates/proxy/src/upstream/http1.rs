@@ -266,7 +266,7 @@ where
     /// Reads once, into room for as much as is wanted.
     fn poll_read(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<io::Result<usize>> {
         if self.buffer.capacity() - self.buffer.len() < wanted / 4 {
-            self.is_buffer_large |= wanted > READ;
+            self.is_buffer_large |= self.buffer.len() + wanted > READ;
             self.buffer.reserve(wanted);
         }
         let read = ready!(pin!(self.stream.read_buf(&mut self.buffer)).poll(cx));
