@@ -9,6 +9,7 @@ mod bulk;
 mod crowds;
 mod dice;
 mod ending;
+mod fickle_upstream;
 mod floods;
 mod frames;
 mod hostile_keys;
