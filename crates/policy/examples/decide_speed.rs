@@ -15,7 +15,7 @@ use tidegate_core::{Cost, Criticality, Invalid, Moment, Quota, WallTime};
 use tidegate_policy::policy::{
     KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, Rate, Route, Rule, Server, Shape,
 };
-use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Policy};
+use tidegate_policy::{Attributes, Decision, Field, Gate, Headers, Now, Policy};
 
 const DECISIONS: usize = 2_000_000;
 
@@ -33,12 +33,8 @@ impl ApiKey {
 }
 
 impl Headers for ApiKey {
-    fn first(&self, name: &str) -> Option<&[u8]> {
-        (name == "x-api-key").then_some(&self.0)
-    }
-
-    fn is_repeated(&self, _name: &str) -> bool {
-        false
+    fn find(&self, name: &str) -> Option<Field<'_>> {
+        (name == "x-api-key").then_some(Field { first: &self.0, is_repeated: false })
     }
 }
 

@@ -41,32 +41,42 @@ impl fmt::Debug for Attributes<'_> {
 
 /// The header fields of a request.
 pub trait Headers {
-    /// The first value of the field with this name, which is in lower case.
-    fn first(&self, name: &str) -> Option<&[u8]>;
+    /// The field with this name, which is in lower case.
+    fn find(&self, name: &str) -> Option<Field<'_>>;
 
-    /// Whether the field has several lines. A key that could be read in two ways is not a key.
-    fn is_repeated(&self, name: &str) -> bool;
+    /// The first value of the field with this name.
+    fn first(&self, name: &str) -> Option<&[u8]> {
+        self.find(name).map(|field| field.first)
+    }
+}
+
+/// A header field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The value of its first line.
+    pub first: &'a [u8],
+    /// Whether it has several lines. A key that could be read in two ways is not a key.
+    pub is_repeated: bool,
+}
+
+impl<'a> Field<'a> {
+    /// The field whose lines have these values; none if there are no lines.
+    pub fn of_lines(mut values: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+        Some(Self { first: values.next()?, is_repeated: values.next().is_some() })
+    }
 }
 
 /// No fields at all.
 impl Headers for () {
-    fn first(&self, _name: &str) -> Option<&[u8]> {
+    fn find(&self, _name: &str) -> Option<Field<'_>> {
         None
-    }
-
-    fn is_repeated(&self, _name: &str) -> bool {
-        false
     }
 }
 
 /// Fields as they were written, for tests and for imagined requests. Names are compared without case.
 impl Headers for Vec<(String, String)> {
-    fn first(&self, name: &str) -> Option<&[u8]> {
-        let mut found = self.iter().filter(|(written, _)| written.eq_ignore_ascii_case(name));
-        found.next().map(|(_, value)| value.as_bytes())
-    }
-
-    fn is_repeated(&self, name: &str) -> bool {
-        self.iter().filter(|(written, _)| written.eq_ignore_ascii_case(name)).count() > 1
+    fn find(&self, name: &str) -> Option<Field<'_>> {
+        let lines = self.iter().filter(|(written, _)| written.eq_ignore_ascii_case(name));
+        Field::of_lines(lines.map(|(_, value)| value.as_bytes()))
     }
 }

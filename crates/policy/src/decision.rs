@@ -88,16 +88,15 @@ impl DecisionId {
     /// Its digits in ASCII, for answers that are written too often for a formatter.
     #[must_use]
     pub fn digits(self) -> [u8; 16] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut rest = self.0;
         let mut digits = [0; 16];
-        for (place, byte) in digits.chunks_exact_mut(2).zip(self.0.to_be_bytes()) {
-            place.copy_from_slice(&[hexadecimal(byte >> 4), hexadecimal(byte & 0xf)]);
+        for place in digits.iter_mut().rev() {
+            *place = DIGITS[(rest & 0xf) as usize];
+            rest >>= 4;
         }
         digits
     }
-}
-
-const fn hexadecimal(value: u8) -> u8 {
-    if value < 10 { b'0' + value } else { b'a' - 10 + value }
 }
 
 impl fmt::Display for DecisionId {

@@ -192,7 +192,12 @@ impl Gate {
             Limit::Rate(_) => Cause::Quota,
             Limit::Concurrency(_) => Cause::Concurrency,
         };
-        self.refuse(walk, plan, now, (rule, refusal), cause, charge::asked(asks))
+        let mut decision = self.refuse(walk, plan, now, (rule, refusal), cause);
+        // Into the decision itself: a list that is handed on is copied each time.
+        if let Decision::Refuse(refused) = &mut decision {
+            charge::asked(asks, &mut refused.mets);
+        }
+        decision
     }
 
     #[cold]
@@ -207,9 +212,10 @@ impl Gate {
         counts.ambiguous[walk.criticality.index()].fetch_add(1, Ordering::Relaxed);
         let refusal = Refusal { reason: Reason::AmbiguousKey, retry: Retry::Never };
         let cause = Cause::BadKey { header: ambiguous.header.into() };
-        self.refuse(walk, plan, now, (ambiguous.rule, refusal), cause, Mets::new())
+        self.refuse(walk, plan, now, (ambiguous.rule, refusal), cause)
     }
 
+    #[inline]
     fn refuse(
         &self,
         walk: &Walk<'_>,
@@ -217,7 +223,6 @@ impl Gate {
         now: Now,
         (rule, refusal): (u16, Refusal),
         cause: Cause,
-        mets: Mets,
     ) -> Decision {
         let ruled = walk.ruled(rule);
         ruled.counts.refused[walk.criticality.index()].add();
@@ -240,7 +245,7 @@ impl Gate {
             position: rule,
             at: now,
             caller: walk.caller_key,
-            mets,
+            mets: Mets::new(),
         })
     }
 

@@ -35,7 +35,7 @@ pub mod reference;
 mod schema;
 pub mod text;
 
-pub use attributes::{Attributes, Headers};
+pub use attributes::{Attributes, Field, Headers};
 pub use decision::{Admitted, Cause, Decision, DecisionId, Refused, Standing, Standings};
 pub use effective::effective;
 pub use explain::Explanation;

@@ -50,14 +50,15 @@ pub(crate) fn serve(
     let began = walk.now.moment;
     let step = walk.go(request);
     if is_timed {
-        let took = worker.shared.clock.now().moment.since(began);
+        let took = worker.shared.clock.moment().since(began);
         worker.shared.overhead.decided_in(worker.number, took);
     }
     async move {
-        Ok(match step {
-            Ok(forward) => forward.go().await,
-            Err(answer) => *answer,
-        })
+        match step {
+            // Boxed, so that a refusal does not carry the room for it about.
+            Ok(forward) => Ok(Box::pin(forward.go()).await),
+            Err(answer) => Ok(*answer),
+        }
     }
 }
 
@@ -149,11 +150,11 @@ impl<'a> Walk<'a> {
                 let admission = Admission::new(admitted, request.method(), clock, respond);
                 Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted))))
             }
-            Decision::Refuse(refused) => {
+            Decision::Refuse(ref refused) => {
                 let figures = self.settings.route(&refused.route().name);
                 figures.decided(self.caller.listener.number, refused.criticality, false);
-                let noted = self.noted(figures, self.record_refused(&refused, attributes));
-                let response = self.settings.respond.refused(self.now, &refused, self.speech);
+                let noted = self.noted(figures, self.record_refused(refused, attributes));
+                let response = self.settings.respond.refused(self.now, refused, self.speech);
                 Err(self.answer(response, Some(noted)))
             }
         }

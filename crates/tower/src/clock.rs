@@ -16,6 +16,11 @@ use tidegate_policy::Now;
 pub trait Clock: fmt::Debug + Send + Sync {
     /// The time at this moment.
     fn now(&self) -> Now;
+
+    /// The same without the date, where lengths of time are measured.
+    fn moment(&self) -> Moment {
+        self.now().moment
+    }
 }
 
 /// The computer's own clocks.
@@ -44,11 +49,12 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        let moment = self.started_at.saturating_add(self.started.elapsed());
-        Now {
-            moment: Moment::ORIGIN.plus(moment),
-            wall: WallTime::from_unix_nanos(Moment::ORIGIN.plus(since_1970()).nanos()),
-        }
+        let wall = WallTime::from_unix_nanos(Moment::ORIGIN.plus(since_1970()).nanos());
+        Now { moment: self.moment(), wall }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::ORIGIN.plus(self.started_at.saturating_add(self.started.elapsed()))
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Request, header};
 use tidegate_core::Criticality;
 use tidegate_policy::policy::{CriticalitySource, KeySource};
-use tidegate_policy::{Attributes, Gate, Headers, Policy};
+use tidegate_policy::{Attributes, Field, Gate, Headers, Policy};
 
 /// Finds out what the gate is told of a request.
 pub trait Identify<R> {
@@ -154,12 +154,8 @@ impl HttpIdentify {
 struct Fields<'a>(&'a HeaderMap);
 
 impl Headers for Fields<'_> {
-    fn first(&self, name: &str) -> Option<&[u8]> {
-        self.0.get(name).map(http::HeaderValue::as_bytes)
-    }
-
-    fn is_repeated(&self, name: &str) -> bool {
-        self.0.get_all(name).iter().nth(1).is_some()
+    fn find(&self, name: &str) -> Option<Field<'_>> {
+        Field::of_lines(self.0.get_all(name).iter().map(http::HeaderValue::as_bytes))
     }
 }
 
@@ -229,7 +225,8 @@ mod tests {
             assert_eq!(attributes.host, "API.example");
             assert_eq!(attributes.client, Some([192, 0, 2, 1].into()));
             assert_eq!(attributes.headers.first("a"), Some(&b"1"[..]));
-            assert!(attributes.headers.is_repeated("a") && !attributes.headers.is_repeated("host"));
+            let is_repeated = |name| attributes.headers.find(name).map(|field| field.is_repeated);
+            assert_eq!((is_repeated("a"), is_repeated("host")), (Some(true), Some(false)));
             7
         });
         assert_eq!(answer, Ok(7));

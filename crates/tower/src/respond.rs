@@ -16,10 +16,12 @@
 //! | the problem's JSON | `problem.rs` |
 //! | the sentence that says why | `detail.rs` |
 //! | what gRPC callers get instead | `grpc.rs` |
+//! | what of it is written once, for all that differ in numbers | `form.rs` |
 //! | how all of it is written into one piece of memory | `sheet.rs` |
 
 mod detail;
 mod fields;
+mod form;
 mod grpc;
 mod json;
 mod kind;
@@ -28,16 +30,19 @@ mod protobuf;
 mod sheet;
 mod structured;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tidegate_core::{Refusal, Retry};
+use tidegate_policy::policy::Rule;
 use tidegate_policy::{Admitted, Cause, DecisionId, Now, Refused, Standings};
 
 pub use tidegate_policy::policy::{LegacyReset, RatelimitFields};
 
 use self::detail::Detail;
+use self::form::Case;
 use self::grpc::Pushback;
 use self::kind::Kind;
 use self::protobuf::Violation;
@@ -53,7 +58,6 @@ const ENVOY_RATELIMITED: HeaderName = HeaderName::from_static("x-envoy-ratelimit
 const ENVOY_OVERLOADED: HeaderName = HeaderName::from_static("x-envoy-overloaded");
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const ONE: HeaderValue = HeaderValue::from_static("1");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
 /// Most fields that a refusal has. A map that grows is copied, which costs as much as filling it.
@@ -94,30 +98,33 @@ impl Respond {
     #[must_use]
     pub fn refused(&self, now: Now, refused: &Refused, speech: Speech) -> Response<Bytes> {
         let kind = Kind::of(&refused.cause, refused.refusal.reason);
-        let (rule, standings) = (refused.rule.name.as_str(), refused.standings(now));
+        let standings = refused.standings(now);
         let detail = match &refused.cause {
             Cause::BadKey { header } => Detail::Repeated { header },
-            Cause::Quota | Cause::Concurrency if kind == Kind::Blocked => Detail::Blocked { rule },
+            Cause::Quota | Cause::Concurrency if kind == Kind::Blocked => {
+                Detail::Blocked { rule: &refused.rule.name }
+            }
             Cause::Quota | Cause::Concurrency => Detail::Rules(&standings),
         };
-        let said = Said { kind, rule: Some(rule), detail, retry: refused.refusal.retry };
+        let said = Said { kind, rule: Some(&refused.rule), detail, retry: refused.refusal.retry };
+        let (is_problem, has_fields) = (speech == Speech::Http, self.fields != RatelimitFields::Never);
+        let case = Case { standings: &standings, said: Some(&said), is_problem, has_fields };
         let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
-        let mut response = match speech {
-            Speech::Http => {
-                problem::write(sheet, &said, refused.id, &standings);
-                said.in_http(sheet)
+        let mut response = if is_problem {
+            case.problem(sheet, refused.id)
+        } else {
+            let mut response = said.in_grpc(sheet, speech, &standings);
+            if has_fields {
+                case.write_fields(response.headers_mut(), sheet);
             }
-            Speech::Grpc | Speech::GrpcWeb => said.in_grpc(sheet, speech, &standings),
+            response
         };
         let headers = response.headers_mut();
-        if self.fields != RatelimitFields::Never {
-            fields::write(headers, sheet, &standings, said.retry_after());
-        }
         if let Some(reset) = self.legacy {
             fields::write_legacy(headers, &standings, reset, said.retry_after(), now.wall);
         }
         if self.is_debugging {
-            structured::string(sheet.push("refused; rule="), |text| _ = text.push(rule));
+            structured::string(sheet.push("refused; rule="), |text| _ = text.push(&refused.rule.name));
             write_id(headers, sheet, refused.id);
         }
         response
@@ -158,7 +165,8 @@ impl Respond {
             let now = clock.now();
             let standings = admitted.standings(now);
             if self.fields == RatelimitFields::Always {
-                fields::write(headers, &mut Sheet::with_room(FIELDS_BYTES), &standings, None);
+                let case = Case { standings: &standings, said: None, is_problem: false, has_fields: true };
+                case.write_fields(headers, &mut Sheet::with_room(FIELDS_BYTES));
             }
             if let Some(reset) = self.legacy {
                 fields::write_legacy(headers, &standings, reset, None, now.wall);
@@ -212,9 +220,10 @@ impl Speech {
 }
 
 /// A refusal in the words of this border.
+#[derive(Debug)]
 struct Said<'a> {
     kind: Kind,
-    rule: Option<&'a str>,
+    rule: Option<&'a Arc<Rule>>,
     detail: Detail<'a>,
     retry: Retry,
 }
@@ -225,34 +234,32 @@ impl Said<'_> {
         match speech {
             Speech::Http => {
                 problem::write_plain(sheet, self);
-                self.in_http(sheet)
+                let mut response = Response::new(sheet.cut());
+                *response.status_mut() = self.kind.status();
+                *response.headers_mut() = self.fields(sheet);
+                response
             }
             Speech::Grpc | Speech::GrpcWeb => self.in_grpc(sheet, speech, &Standings::default()),
         }
     }
 
-    /// The answer whose body is on the sheet.
-    fn in_http(&self, sheet: &mut Sheet) -> Response<Bytes> {
-        let mut response = Response::new(sheet.cut());
-        *response.status_mut() = self.kind.status();
+    /// The fields of an answer in plain HTTP.
+    fn fields(&self, sheet: &mut Sheet) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(MOST_FIELDS);
         headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
         headers.insert(header::CACHE_CONTROL, NO_STORE);
         if let Some(seconds) = self.retry_after() {
-            // Most quotas are by the second, and so are most waits.
-            let seconds = if seconds == 1 { Some(ONE) } else { sheet.integer(seconds).cut_field() };
-            fields::append(&mut headers, header::RETRY_AFTER, seconds);
+            fields::append(&mut headers, header::RETRY_AFTER, sheet.integer(seconds).cut_field());
         }
         if self.retry == Retry::Never {
             headers.insert(RETRY, HeaderValue::from_static("never"));
         }
         self.write_proxy_status(&mut headers, sheet);
         self.write_marks(&mut headers);
-        *response.headers_mut() = headers;
-        response
+        headers
     }
 
-    fn in_grpc(&self, sheet: &mut Sheet, speech: Speech, standings: &Standings) -> Response<Bytes> {
+    fn in_grpc(&self, sheet: &mut Sheet, speech: Speech, standings: &Standings<'_>) -> Response<Bytes> {
         let pushback = match self.retry {
             Retry::Never => Pushback::Never,
             Retry::After(_) if !self.kind.names_retry() => Pushback::Silent,
@@ -286,7 +293,7 @@ impl Said<'_> {
     fn write_proxy_status(&self, headers: &mut HeaderMap, sheet: &mut Sheet) {
         sheet.push("tidegate;error=").push(self.kind.proxy_error());
         if let Some(rule) = self.rule {
-            structured::string(sheet.push(";details="), |text| _ = text.push("rule=").push(rule));
+            structured::string(sheet.push(";details="), |text| _ = text.push("rule=").push(&rule.name));
         }
         fields::append(headers, PROXY_STATUS, sheet.cut_field());
     }

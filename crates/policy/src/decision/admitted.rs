@@ -173,7 +173,7 @@ impl Admitted {
 
     /// What its caller may be told of the rules it met. Shadow rules are not among them.
     #[must_use]
-    pub fn standings(&self, now: Now) -> Standings {
+    pub fn standings(&self, now: Now) -> Standings<'_> {
         Standings::of(&self.plan, &self.mets, now, None)
     }
 

@@ -70,7 +70,7 @@ impl Refused {
 
     /// What its caller may be told of the rules it met, the violated ones marked. Shadow rules are not among them.
     #[must_use]
-    pub fn standings(&self, now: Now) -> Standings {
+    pub fn standings(&self, now: Now) -> Standings<'_> {
         Standings::of(&self.plan, &self.mets, now, Some((self.position, self.refusal)))
     }
 }

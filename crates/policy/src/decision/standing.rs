@@ -1,3 +1,5 @@
+use std::iter::{Chain, Flatten};
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -5,20 +7,24 @@ use tidegate_core::{Cost, Refusal, Retry, Usage};
 
 use super::{Met, Mets, Took};
 use crate::gate::{Counted, Now, Plan};
-use crate::policy::{MOST_RULES_A_ROUTE, Rule};
+use crate::policy::Rule;
 
-/// What a caller may be told of the rules its request met, in their order.
+/// What a caller may be told of the rules its request met, in their order: of up to four without memory from the heap.
 #[derive(Debug, Default)]
-pub struct Standings {
-    /// The first places are filled.
-    standings: [Option<Standing>; MOST_RULES_A_ROUTE],
+pub struct Standings<'a> {
+    /// Filled from the first place on.
+    first: [Option<Standing<'a>>; IN_PLACE],
+    rest: Vec<Standing<'a>>,
 }
+
+/// Standings that are kept in place.
+const IN_PLACE: usize = 4;
 
 /// Where a request stands with one rule.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct Standing<'a> {
     /// The rule.
-    pub rule: Arc<Rule>,
+    pub rule: &'a Arc<Rule>,
     /// The most that can be taken at once, or be in flight.
     pub limit: Cost,
     /// The time in which that much comes back; zero where places in flight are counted.
@@ -38,10 +44,10 @@ pub struct Standing {
     pub is_violated: bool,
 }
 
-impl Standings {
+impl<'a> Standings<'a> {
     /// One after another, in the order of the rules.
-    pub fn iter(&self) -> impl Iterator<Item = &Standing> {
-        self.standings.iter().map_while(Option::as_ref)
+    pub fn iter(&self) -> impl Iterator<Item = &Standing<'a>> {
+        self.into_iter()
     }
 
     /// Whether there are none.
@@ -51,28 +57,29 @@ impl Standings {
     }
 
     /// `answer` is the rule that refused, and how.
-    pub(crate) fn of(plan: &Plan, mets: &Mets, now: Now, answer: Option<(u16, Refusal)>) -> Self {
-        let mut standings = Self::default();
+    pub(crate) fn of(plan: &'a Plan, mets: &Mets, now: Now, answer: Option<(u16, Refusal)>) -> Self {
         let told = mets.iter().filter(|met| met.is_enforced);
-        let told = told.filter_map(|met| standing(plan, met, now, answer));
-        for (place, standing) in standings.standings.iter_mut().zip(told) {
+        let mut told = told.filter_map(|met| standing(plan, met, now, answer));
+        let mut standings = Self::default();
+        for (place, standing) in standings.first.iter_mut().zip(&mut told) {
             *place = Some(standing);
         }
+        standings.rest.extend(told);
         standings
     }
 }
 
-impl<'a> IntoIterator for &'a Standings {
-    type Item = &'a Standing;
-    type IntoIter = std::iter::Flatten<std::slice::Iter<'a, Option<Standing>>>;
+impl<'a, 'b> IntoIterator for &'b Standings<'a> {
+    type Item = &'b Standing<'a>;
+    type IntoIter = Chain<Flatten<slice::Iter<'b, Option<Standing<'a>>>>, slice::Iter<'b, Standing<'a>>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.standings.iter().flatten()
+        self.first.iter().flatten().chain(&self.rest)
     }
 }
 
-fn standing(plan: &Plan, met: &Met, now: Now, answer: Option<(u16, Refusal)>) -> Option<Standing> {
-    let rule = Arc::clone(&plan.rules.get(usize::from(met.rule))?.rule);
+fn standing<'a>(plan: &'a Plan, met: &Met, now: Now, answer: Option<(u16, Refusal)>) -> Option<Standing<'a>> {
+    let rule = &plan.rules.get(usize::from(met.rule))?.rule;
     let (answer, is_asked) = match answer {
         Some((by, refusal)) if by == met.rule => (Some(refusal), false),
         // Another rule answers, and this one may refuse too.

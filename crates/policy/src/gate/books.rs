@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use super::recent::{Note, Recent, Spot, Text};
 use super::stripes::{Count, STRIPES};
 use super::walk::Walk;
 use crate::decision::DecisionId;
+use crate::policy::Network;
 
 /// Callers on each list of the heaviest.
 const TOP_CALLERS: usize = 32;
@@ -171,11 +173,13 @@ impl Part<'_> {
     /// Writes what may be shown. What does not fit is cut.
     #[inline]
     fn show<const N: usize>(&self, text: &mut Text<N>) {
-        if let Part::Text(bytes) = self
-            && bytes.is_ascii()
-        {
-            // The usual case in a few instructions: every decision comes by here.
-            return text.shorten(bytes);
+        // The usual cases in a few instructions: every decision comes by here.
+        match self {
+            Part::Text(bytes) if bytes.is_ascii() => return text.shorten(bytes),
+            Part::Address(Network { address: IpAddr::V4(address), prefix: 32 }) => {
+                return text.dotted(*address);
+            }
+            Part::Text(_) | Part::Address(_) | Part::Everybody => {}
         }
         let written = write!(text, "{self}");
         debug_assert!(written.is_ok(), "writing to a text of fixed length never fails");
@@ -185,6 +189,7 @@ impl Part<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Server;
 
     #[test]
     fn what_is_shown_in_haste_is_what_is_shown() {
@@ -192,6 +197,12 @@ mod tests {
             ["", "acct_1", "twelve_chars", "thirteen_char", "sk_live_4eC39HqLyjWDarj", "ünïcödé_lönger"]
         {
             let (part, mut text) = (Part::Text(name.as_bytes()), Text::<32>::EMPTY);
+            part.show(&mut text);
+            assert_eq!(text.as_str(), part.to_string());
+        }
+        for address in [[0, 0, 0, 0], [192, 0, 2, 1], [10, 20, 99, 100], [255, 255, 255, 255]] {
+            let network = Server::default().network_of(address.into());
+            let (part, mut text) = (Part::Address(network), Text::<32>::EMPTY);
             part.show(&mut text);
             assert_eq!(text.as_str(), part.to_string());
         }

@@ -83,9 +83,8 @@ pub(crate) fn charge_shadows(asks: &Asks<'_>, now: Now, mets: &mut Mets) -> u16 
     refused
 }
 
-/// What was asked and not taken.
-pub(crate) fn asked(asks: &Asks<'_>) -> Mets {
-    let mut mets = Mets::new();
+/// Notes what was asked and not taken.
+pub(crate) fn asked(asks: &Asks<'_>, mets: &mut Mets) {
     for ask in asks.enforced() {
         let took = match &ask.chosen.measure {
             Measure::Rate(counter) => Took::NoCharge(counter.ticket(), ask.cost),
@@ -93,7 +92,6 @@ pub(crate) fn asked(asks: &Asks<'_>) -> Mets {
         };
         mets.push(met(ask, took));
     }
-    mets
 }
 
 /// Looks at all counters before any is asked: with many keys none of them is in the processor's cache, and waiting

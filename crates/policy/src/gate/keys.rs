@@ -125,10 +125,10 @@ pub(crate) fn part<'a>(
 }
 
 fn header<'a>(name: &'a str, attributes: &Attributes<'a>) -> Found<'a> {
-    match attributes.headers.first(name) {
+    match attributes.headers.find(name) {
         None => Err(NoPart::Missing),
-        Some(_) if attributes.headers.is_repeated(name) => Err(NoPart::Repeated(name)),
-        Some(value) => Ok(Part::Text(value)),
+        Some(field) if field.is_repeated => Err(NoPart::Repeated(name)),
+        Some(field) => Ok(Part::Text(field.first)),
     }
 }
 

@@ -15,6 +15,7 @@
 //! | refused | 64 | 61 000 a second | one in 16 |
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -69,6 +70,28 @@ impl<const N: usize> Text<N> {
         self.length = u8::try_from(end).unwrap_or(0);
         if ascii.len() > end {
             self.append("…");
+        }
+    }
+
+    /// An address, as its `Display` writes it.
+    pub(crate) fn dotted(&mut self, address: Ipv4Addr) {
+        for (number, octet) in address.octets().into_iter().enumerate() {
+            if number > 0 {
+                self.put(b'.');
+            }
+            for place in [100, 10, 1] {
+                if octet >= place || place == 1 {
+                    self.put(b'0' + octet / place % 10);
+                }
+            }
+        }
+    }
+
+    /// One more character, if there is room.
+    fn put(&mut self, ascii: u8) {
+        if let Some(place) = self.bytes.get_mut(usize::from(self.length)) {
+            *place = ascii;
+            self.length += 1;
         }
     }
 

@@ -225,6 +225,11 @@ impl<'a> Walk<'a> {
 
     #[inline(never)]
     fn composite(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
+        if ruled.rule.key.0.len() == 1
+            && let Some(part) = self.parts(ruled).next()
+        {
+            return part.map(|part| self.plan().keys.of(&part));
+        }
         let (mut parts, mut count) = ([Part::Everybody; MOST_PARTS], 0);
         for part in self.parts(ruled) {
             parts[count] = part?;

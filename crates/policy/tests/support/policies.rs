@@ -155,12 +155,9 @@ pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 pub(crate) struct Field(pub(crate) Option<&'static str>);
 
 impl Headers for Field {
-    fn first(&self, name: &str) -> Option<&[u8]> {
-        self.0.filter(|_| name == "x-api-key").map(str::as_bytes)
-    }
-
-    fn is_repeated(&self, _name: &str) -> bool {
-        false
+    fn find(&self, name: &str) -> Option<tidegate_policy::Field<'_>> {
+        let value = self.0.filter(|_| name == "x-api-key")?;
+        Some(tidegate_policy::Field { first: value.as_bytes(), is_repeated: false })
     }
 }
 

@@ -118,7 +118,7 @@ impl Drop for Ticket {
         self.caller.watch.end();
         let Some(Noted { figures, began, record, status }) = self.noted.take() else { return };
         let shared = &self.caller.worker.shared;
-        let took = shared.clock.now().moment.since(began.moment);
+        let took = shared.clock.moment().since(began.moment);
         figures.end(status, took);
         if let Some((record, logged)) = record
             && (logged == Logged::Always || status >= 500)

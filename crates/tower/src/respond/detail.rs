@@ -15,7 +15,7 @@ use super::sheet::Sheet;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Detail<'a> {
     /// The rules that refuse, and what they allow.
-    Rules(&'a Standings),
+    Rules(&'a Standings<'a>),
     /// An operator, who keeps the caller out by this rule.
     Blocked { rule: &'a str },
     /// A header field that picks a counter and has several lines.
@@ -61,8 +61,8 @@ impl Detail<'_> {
 }
 
 /// What the rule allows, and whom.
-pub(crate) fn write_rule(sheet: &mut Sheet, standing: &Standing) {
-    let rule = &*standing.rule;
+pub(crate) fn write_rule(sheet: &mut Sheet, standing: &Standing<'_>) {
+    let rule = standing.rule;
     let unit = if rule.cost.is_some() { " units " } else { " requests " };
     match &rule.limit {
         Limit::Concurrency(_) => _ = sheet.decimal(standing.limit).push(unit).push("at once"),
@@ -80,7 +80,7 @@ pub(crate) fn write_rule(sheet: &mut Sheet, standing: &Standing) {
 }
 
 /// Whether the numbers are those of the rule's own limit.
-fn is_applied(rate: &Rate, standing: &Standing) -> bool {
+fn is_applied(rate: &Rate, standing: &Standing<'_>) -> bool {
     rate.most() == standing.limit && rate.window() == standing.window
 }
 

@@ -22,19 +22,19 @@ use tidegate_policy::policy::{LegacyReset, Limit, Settle};
 use tidegate_policy::{Standing, Standings};
 
 use super::detail::whole_seconds;
-use super::sheet::Sheet;
+use super::sheet::{Blank, Sheet, Text};
 use super::structured::List;
 
-const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const STATE: HeaderName = HeaderName::from_static("ratelimit");
+pub(crate) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+pub(crate) const STATE: HeaderName = HeaderName::from_static("ratelimit");
 const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Adds both fields for the rules that callers may know of. `retry` is what `Retry-After` says, if it is said.
-pub(crate) fn write(headers: &mut HeaderMap, sheet: &mut Sheet, standings: &Standings, retry: Option<u64>) {
+/// What `RateLimit-Policy` says of the rules that callers may know of.
+pub(crate) fn policy(sheet: &mut Sheet, standings: &Standings<'_>) -> Option<HeaderValue> {
     let mut policy = List::on(sheet);
-    for standing in told(standings) {
+    for (_, standing) in told(standings) {
         policy.item(&standing.rule.name).integer(";q=", standing.limit.whole());
         if let Some(unit) = unit(standing) {
             policy.string(";qu=", unit);
@@ -44,29 +44,31 @@ pub(crate) fn write(headers: &mut HeaderMap, sheet: &mut Sheet, standings: &Stan
             policy.integer(";w=", whole_seconds(standing.window).max(1));
         }
     }
-    append(headers, POLICY, policy.finish());
+    policy.finish()
+}
 
+/// What `RateLimit` says of them, with blanks for the numbers; `names_retry` where `Retry-After` is said.
+pub(crate) fn state(sheet: &mut Sheet, standings: &Standings<'_>, names_retry: bool) -> Text {
     let mut state = List::on(sheet);
-    for standing in told(standings) {
-        state.item(&standing.rule.name).integer(";r=", standing.remaining.whole());
-        let until = retry.or_else(|| (!standing.is_concurrency).then(|| whole_seconds(standing.reset)));
-        if let Some(seconds) = until {
-            state.integer(";t=", seconds);
+    for (number, standing) in told(standings) {
+        state.item(&standing.rule.name).blank(";r=", Blank::Remaining(number));
+        if names_retry || !standing.is_concurrency {
+            state.blank(";t=", Blank::Until(number));
         }
     }
-    append(headers, STATE, state.finish());
+    state.finish_text()
 }
 
 /// Adds the older fields for the one rule that is nearest to its end.
 pub(crate) fn write_legacy(
     headers: &mut HeaderMap,
-    standings: &Standings,
+    standings: &Standings<'_>,
     reset: LegacyReset,
     retry: Option<u64>,
     wall: WallTime,
 ) {
-    let Some(nearest) = told(standings).min_by_key(|standing| (!standing.is_violated, standing.remaining))
-    else {
+    let standings = told(standings).map(|(_, standing)| standing);
+    let Some(nearest) = standings.min_by_key(|standing| (!standing.is_violated, standing.remaining)) else {
         return;
     };
     let seconds = retry.unwrap_or_else(|| whole_seconds(nearest.reset));
@@ -79,15 +81,15 @@ pub(crate) fn write_legacy(
     headers.insert(LEGACY_RESET, reset.into());
 }
 
-/// Callers are told of rules that are theirs. What we can bear is nobody's business.
-fn told(standings: &Standings) -> impl Iterator<Item = &Standing> {
-    standings.iter().filter(|standing| match standing.rule.limit {
+/// Callers are told of rules that are theirs, here with their numbers. What we can bear is nobody's business.
+fn told<'a, 'b>(standings: &'b Standings<'a>) -> impl Iterator<Item = (u8, &'b Standing<'a>)> {
+    (0..).zip(standings.iter()).filter(|(_, standing)| match standing.rule.limit {
         Limit::Rate(_) | Limit::Concurrency(_) => true,
     })
 }
 
 /// What is counted, where it is not requests.
-fn unit(standing: &Standing) -> Option<&'static str> {
+fn unit(standing: &Standing<'_>) -> Option<&'static str> {
     if standing.is_concurrency {
         return Some("concurrent-requests");
     }

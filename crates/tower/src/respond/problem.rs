@@ -1,20 +1,21 @@
 //! A refusal as `application/problem+json` (RFC 9457).
 
 use tidegate_core::Retry;
-use tidegate_policy::{DecisionId, Standing, Standings};
+use tidegate_policy::{Standing, Standings};
 
 use super::detail::seconds;
-use super::sheet::Sheet;
-use super::{Said, json, named};
+use super::sheet::{Blank, Sheet, Text};
+use super::{Said, json};
 
-/// The problem of a request that the gate refused.
-pub(crate) fn write(sheet: &mut Sheet, said: &Said<'_>, id: DecisionId, standings: &Standings) {
+/// The problem of a request that the gate refused, with blanks for what differs each time.
+pub(crate) fn form(sheet: &mut Sheet, said: &Said<'_>, standings: &Standings<'_>) -> Text {
     write_members(sheet, said);
     if said.kind.shows_rules() {
         write_array(sheet.push(r#","violated-policies":"#), standings, write_name);
         write_array(sheet.push(r#","quota":"#), standings, write_quota);
     }
-    sheet.push(r#","instance":"urn:tidegate:decision:"#).id(id).push(r#""}"#);
+    sheet.push(r#","instance":"urn:tidegate:decision:"#).blank(Blank::Id).push(r#""}"#);
+    sheet.cut_text()
 }
 
 /// The problem of a request that no rule refused.
@@ -32,29 +33,29 @@ fn write_members(sheet: &mut Sheet, said: &Said<'_>) {
 }
 
 /// What is to be said of each violated rule.
-fn write_array(sheet: &mut Sheet, standings: &Standings, write: impl Fn(&mut Sheet, &Standing)) {
-    let violated = standings.iter().filter(|standing| standing.is_violated);
+fn write_array(sheet: &mut Sheet, standings: &Standings<'_>, write: impl Fn(&mut Sheet, u8, &Standing<'_>)) {
+    let violated = (0..).zip(standings.iter()).filter(|(_, standing)| standing.is_violated);
     sheet.push("[");
-    for (number, standing) in violated.enumerate() {
-        write(sheet.push(if number == 0 { "" } else { "," }), standing);
+    for (place, (number, standing)) in violated.enumerate() {
+        write(sheet.push(if place == 0 { "" } else { "," }), number, standing);
     }
     sheet.push("]");
 }
 
-fn write_name(sheet: &mut Sheet, standing: &Standing) {
+fn write_name(sheet: &mut Sheet, _number: u8, standing: &Standing<'_>) {
     json::text(sheet, |text| _ = text.push(&standing.rule.name));
 }
 
 /// How far a violated rule is used up.
-fn write_quota(sheet: &mut Sheet, standing: &Standing) {
-    write_name(sheet.push(r#"{"rule":"#), standing);
+fn write_quota(sheet: &mut Sheet, number: u8, standing: &Standing<'_>) {
+    write_name(sheet.push(r#"{"rule":"#), number, standing);
     sheet.push(r#","limit":"#).decimal(standing.limit);
-    sheet.push(r#","used":"#).decimal(standing.used);
+    sheet.push(r#","used":"#).blank(Blank::Used(number));
     if !standing.is_concurrency {
         sheet.push(r#","window_seconds":"#).decimal(seconds(standing.window));
     }
-    if let Some(Retry::After(delay)) = standing.retry {
-        sheet.push(r#","retry_after":"#).decimal(seconds(named(delay)));
+    if let Some(Retry::After(_)) = standing.retry {
+        sheet.push(r#","retry_after":"#).blank(Blank::Retry(number));
     }
     sheet.push("}");
 }

@@ -9,10 +9,10 @@
 
 use http::HeaderValue;
 
-use super::sheet::Sheet;
+use super::sheet::{Blank, Sheet, Text};
 
 /// The largest integer a structured field can hold: fifteen digits.
-const LARGEST: u64 = 999_999_999_999_999;
+pub(crate) const LARGEST: u64 = 999_999_999_999_999;
 
 /// A list of items that is being written on a sheet which is blank before.
 #[derive(Debug)]
@@ -43,6 +43,17 @@ impl<'a> List<'a> {
     pub(crate) fn string(&mut self, key: &'static str, value: &str) -> &mut Self {
         string(self.0.push(key), |text| _ = text.push(value));
         self
+    }
+
+    /// Gives the last item a parameter that is an integer and differs each time.
+    pub(crate) fn blank(&mut self, key: &'static str, blank: Blank) -> &mut Self {
+        self.0.push(key).blank(blank);
+        self
+    }
+
+    /// The field's value with its blanks.
+    pub(crate) fn finish_text(self) -> Text {
+        self.0.cut_text()
     }
 
     /// The field's value, or nothing when it has no items: an empty list is not sent.

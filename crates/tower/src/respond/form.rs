@@ -1,0 +1,291 @@
+//! What answers have in common, written once.
+//!
+//! Refusals come in floods, and in a flood one differs from the next in a few numbers. So an answer is written with
+//! blanks first, and then they are filled in:
+//!
+//! ```text
+//! …"quota":[{"rule":"per_key","limit":20,"used":▢,"window_seconds":2,"retry_after":▢}],"instance":"urn:…:▢"}
+//! RateLimit: "per_key";r=▢;t=▢
+//! ```
+//!
+//! Each thread keeps the forms it filled in last, which makes the next refusal by the same rules cheaper by two fifths.
+//! A rule is known by its place in memory: another policy has other rules, and nobody takes the place of a rule whose
+//! form is kept, for the form holds on to it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use tidegate_core::{Cost, Retry};
+use tidegate_policy::policy::Rule;
+use tidegate_policy::{DecisionId, Standing, Standings};
+
+use super::detail::{Detail, seconds, whole_seconds};
+use super::kind::Kind;
+use super::sheet::{Blank, Sheet, Text};
+use super::structured::LARGEST;
+use super::{REFUSAL_BYTES, Said, fields, named, problem};
+
+/// Forms that a thread keeps.
+const KEPT: usize = 16;
+
+thread_local! {
+    static FORMS: [Cell<Option<Box<Form>>>; KEPT] = const { [const { Cell::new(None) }; KEPT] };
+}
+
+/// What an answer is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) standings: &'a Standings<'a>,
+    /// What is refused, if anything is.
+    pub(crate) said: Option<&'a Said<'a>>,
+    /// Whether it is told as a problem.
+    pub(crate) is_problem: bool,
+    /// Whether the `RateLimit` fields are told.
+    pub(crate) has_fields: bool,
+}
+
+/// What a form depends on beside the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Purpose {
+    kind: Option<Kind>,
+    is_problem: bool,
+    has_fields: bool,
+    names_retry: bool,
+    is_never: bool,
+}
+
+/// An answer with blanks.
+#[derive(Debug)]
+pub(crate) struct Form {
+    purpose: Purpose,
+    /// The rule that answers.
+    by: Option<Arc<Rule>>,
+    rules: Vec<Told>,
+    /// All fields of a problem; of them `RateLimit` is to be replaced, and `Retry-After` if it is another.
+    status: StatusCode,
+    headers: HeaderMap,
+    retry_after: Option<u64>,
+    body: Text,
+    policy: Option<HeaderValue>,
+    state: Text,
+}
+
+/// What a form depends on of one rule.
+#[derive(Debug)]
+struct Told {
+    rule: Arc<Rule>,
+    limit: Cost,
+    window: Duration,
+    is_violated: bool,
+    has_retry: bool,
+}
+
+impl Told {
+    fn new(standing: &Standing<'_>) -> Self {
+        let Standing { rule, limit, window, is_violated, .. } = *standing;
+        Self { rule: Arc::clone(rule), limit, window, is_violated, has_retry: has_retry(standing) }
+    }
+
+    fn fits(&self, standing: &Standing<'_>) -> bool {
+        Arc::ptr_eq(&self.rule, standing.rule)
+            && self.limit == standing.limit
+            && self.window == standing.window
+            && self.is_violated == standing.is_violated
+            && self.has_retry == has_retry(standing)
+    }
+}
+
+const fn has_retry(standing: &Standing<'_>) -> bool {
+    matches!(standing.retry, Some(Retry::After(_)))
+}
+
+impl Case<'_> {
+    /// The answer to a refused request, told as a problem.
+    pub(crate) fn problem(&self, sheet: &mut Sheet, id: DecisionId) -> Response<Bytes> {
+        self.with_form(|form| {
+            form.body.fill(sheet, |sheet, blank| self.write(sheet, blank, Some(id)));
+            let mut response = Response::new(sheet.cut());
+            let mut headers = form.headers.clone();
+            if let Some(seconds) = self.retry_after().filter(|seconds| Some(*seconds) != form.retry_after)
+                && let Some(value) = sheet.integer(seconds).cut_field()
+            {
+                headers.insert(header::RETRY_AFTER, value);
+            }
+            if let Some(state) = self.state(sheet, form) {
+                headers.insert(fields::STATE, state);
+            }
+            *response.status_mut() = form.status;
+            *response.headers_mut() = headers;
+            response
+        })
+    }
+
+    /// Adds the `RateLimit` fields.
+    pub(crate) fn write_fields(&self, headers: &mut HeaderMap, sheet: &mut Sheet) {
+        self.with_form(|form| {
+            fields::append(headers, fields::POLICY, form.policy.clone());
+            fields::append(headers, fields::STATE, self.state(sheet, form));
+        });
+    }
+
+    fn state(&self, sheet: &mut Sheet, form: &Form) -> Option<HeaderValue> {
+        form.state.fill(sheet, |sheet, blank| self.write(sheet, blank, None));
+        sheet.cut_field()
+    }
+
+    /// Fills in a blank.
+    fn write(&self, sheet: &mut Sheet, blank: Blank, id: Option<DecisionId>) {
+        let (Blank::Used(number) | Blank::Retry(number) | Blank::Remaining(number) | Blank::Until(number)) =
+            blank
+        else {
+            id.into_iter().for_each(|id| _ = sheet.id(id));
+            return;
+        };
+        let Some(standing) = self.standings.iter().nth(number.into()) else { return };
+        match (blank, standing.retry) {
+            (Blank::Used(_), _) => _ = sheet.decimal(standing.used),
+            (Blank::Retry(_), Some(Retry::After(delay))) => _ = sheet.decimal(seconds(named(delay))),
+            (Blank::Remaining(_), _) => _ = sheet.integer(standing.remaining.whole().min(LARGEST)),
+            (Blank::Until(_), _) => {
+                let seconds = self.retry_after().unwrap_or_else(|| whole_seconds(standing.reset));
+                sheet.integer(seconds.min(LARGEST));
+            }
+            (Blank::Retry(_) | Blank::Id, _) => {}
+        }
+    }
+
+    fn retry_after(&self) -> Option<u64> {
+        self.said?.retry_after()
+    }
+
+    /// Uses the form that was kept, or a new one, and keeps it.
+    fn with_form<T>(&self, fill: impl FnOnce(&Form) -> T) -> T {
+        let (purpose, place) = (self.purpose(), self.place());
+        // A thread that is about to end has none.
+        let kept = FORMS.try_with(|forms| forms[place].take()).ok().flatten();
+        let form =
+            kept.filter(|form| self.fits(form, purpose)).unwrap_or_else(|| Box::new(self.form(purpose)));
+        let filled = fill(&form);
+        if self.is_usual() {
+            _ = FORMS.try_with(|forms| forms[place].set(Some(form)));
+        }
+        filled
+    }
+
+    /// Whether the words follow from the rules: not those about a field that a caller repeats.
+    fn is_usual(&self) -> bool {
+        self.said.is_none_or(|said| !matches!(said.detail, Detail::Repeated { .. }))
+    }
+
+    fn purpose(&self) -> Purpose {
+        Purpose {
+            kind: self.said.map(|said| said.kind),
+            is_problem: self.is_problem,
+            has_fields: self.has_fields,
+            names_retry: self.retry_after().is_some(),
+            is_never: self.said.is_some_and(|said| said.retry == Retry::Never),
+        }
+    }
+
+    /// Where its form would be kept. Forms for the same place replace one another.
+    fn place(&self) -> usize {
+        let start = usize::from(self.is_problem);
+        let mixed = self.standings.iter().fold(start, |mixed, standing| {
+            mixed.rotate_left(7) ^ Arc::as_ptr(standing.rule).addr() ^ usize::from(standing.is_violated)
+        });
+        mixed.wrapping_mul(0x9e37_79b9) >> 8 & (KEPT - 1)
+    }
+
+    fn fits(&self, form: &Form, purpose: Purpose) -> bool {
+        let by = self.said.and_then(|said| said.rule);
+        let mut standings = self.standings.iter();
+        form.purpose == purpose
+            && form.by.as_ref().map(Arc::as_ptr) == by.map(Arc::as_ptr)
+            && form.rules.iter().all(|told| standings.next().is_some_and(|standing| told.fits(standing)))
+            && standings.next().is_none()
+    }
+
+    fn form(&self, purpose: Purpose) -> Form {
+        let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
+        let mut form = Form {
+            purpose,
+            by: self.said.and_then(|said| said.rule).cloned(),
+            rules: self.standings.iter().map(Told::new).collect(),
+            status: self.said.map_or(StatusCode::OK, |said| said.kind.status()),
+            headers: HeaderMap::new(),
+            retry_after: self.retry_after(),
+            body: Text::default(),
+            policy: None,
+            state: Text::default(),
+        };
+        if let Some(said) = self.said.filter(|_| self.is_problem) {
+            form.body = problem::form(sheet, said, self.standings);
+            form.headers = said.fields(sheet);
+        }
+        if self.has_fields {
+            form.policy = fields::policy(sheet, self.standings);
+            form.state = fields::state(sheet, self.standings, purpose.names_retry);
+            fields::append(&mut form.headers, fields::POLICY, form.policy.clone());
+            if !form.state.is_empty() {
+                form.headers.insert(fields::STATE, HeaderValue::from_static(""));
+            }
+        }
+        form
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use tidegate_core::{Moment, WallTime};
+    use tidegate_policy::{Attributes, Gate, Now, Refused, Source, read};
+
+    use crate::respond::{Respond, Speech};
+
+    fn at(millis: u64) -> Now {
+        Now { moment: Moment::from_nanos(millis * 1_000_000), wall: WallTime::from_unix_nanos(0) }
+    }
+
+    /// Refusals at different times, by policies whose rules have the same names.
+    fn refusals() -> Vec<(Now, Refused)> {
+        let mut refusals = Vec::new();
+        for rules in [
+            r#"rule.a = { key = "global", quota = "1/min" }"#,
+            r#"rule.a = { key = "global", quota = "2/min" }"#,
+            "rule.a = { key = \"global\", quota = \"1/min\" }\nrule.b = { key = \"path\", quota = \"1/h\" }",
+        ] {
+            let (policy, _) = read(Source::named("form.toml", rules.as_bytes()), None).unwrap();
+            let gate = Gate::new(policy, 7, at(0)).unwrap();
+            for millis in [0, 0, 0, 1, 50_000, 59_500, 60_000, 61_000, 61_000] {
+                let (method, path, host, headers) = ("GET", "/", "", &());
+                let attributes = Attributes { method, path, host, headers, client: None, criticality: None };
+                let refused = gate.decide(at(millis), &attributes).refused();
+                refusals.extend(refused.map(|refused| (at(millis), refused)));
+            }
+        }
+        refusals
+    }
+
+    #[test]
+    fn a_form_that_was_kept_gives_the_same_answer_as_a_new_one() {
+        let respond = Respond::default();
+        let refusals = refusals();
+        assert!(refusals.len() > 15, "{}", refusals.len());
+        for (now, refused) in &refusals {
+            let answer = || {
+                let response = respond.refused(*now, refused, Speech::Http);
+                let (status, headers) = (response.status(), response.headers().clone());
+                let lines: Vec<_> =
+                    headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+                (status, lines, response.into_body())
+            };
+            // A thread of its own has kept nothing.
+            let fresh = thread::scope(|scope| scope.spawn(answer).join().unwrap());
+            assert_eq!(answer(), fresh);
+        }
+    }
+}
