@@ -1,11 +1,12 @@
 //! Watches the bytes of an HTTP/1 connection for messages that two servers could read in two ways.
 //!
-//! The parser behind it is lenient in three places where a proxy must not be, because the next server may be lenient in
+//! The parser behind it is lenient in four places where a proxy must not be, because the next server may be lenient in
 //! another way, and then a caller smuggles a request past the rules:
 //!
 //! | a head with                                | the parser          | we |
 //! |--------------------------------------------|---------------------|----|
 //! | both `Content-Length` and chunked framing  | drops the length    | refuse it |
+//! | a length that is no number, behind chunked | does not look at it | refuse it |
 //! | lines that end in a bare line feed         | reads them as usual | refuse it |
 //! | other codings than chunked, or it twice    | looks at the last   | refuse it |
 //!
@@ -30,6 +31,7 @@ pub(crate) type Flaw = &'static str;
 
 const TWO_LENGTHS: Flaw = "the request has both Content-Length and Transfer-Encoding";
 const OTHER_CODING: Flaw = "the request has a Transfer-Encoding other than chunked";
+const UNCLEAR_LENGTH: Flaw = "the length of the request or of a chunk is no number";
 const BARE_LINE_FEED: Flaw = "a line of the request ends without a carriage return";
 
 /// Follows the messages that come in on one connection.
@@ -162,10 +164,10 @@ impl Framing {
             At::Between if line.is_empty() => {}
             At::Between => self.at = At::Head(Head { flaw, ..Head::default() }),
             At::Head(head) if line.is_empty() => self.head_ended(Head { flaw: head.flaw.or(flaw), ..head }),
-            At::Head(head) => match head.with_field(line) {
-                Some(head) => self.at = At::Head(Head { flaw: head.flaw.or(flaw), ..head }),
-                None => self.leave(),
-            },
+            At::Head(head) => {
+                let head = head.with_field(line);
+                self.at = At::Head(Head { flaw: head.flaw.or(flaw), ..head });
+            }
             // The parser may read on where we stop, and would have another count of the messages from here on.
             At::ChunkSize | At::Trailers if flaw.is_some() => {
                 self.unsound = flaw.map(|flaw| (self.heads + 1, flaw));
@@ -173,7 +175,7 @@ impl Framing {
             At::ChunkSize => match chunk_size(line) {
                 Some(0) => self.at = At::Trailers,
                 Some(size) => self.at = At::Chunk(size.saturating_add(2)),
-                None => self.leave(),
+                None => self.unsound = Some((self.heads + 1, UNCLEAR_LENGTH)),
             },
             At::Trailers if line.is_empty() => self.at = At::Between,
             At::Trailers | At::Body(_) | At::Chunk(_) | At::Elsewhere => {}
@@ -195,16 +197,18 @@ impl Framing {
 }
 
 impl Head {
-    /// The head with one more field; none when the parser will refuse it.
-    fn with_field(self, line: &[u8]) -> Option<Self> {
+    /// The head with one more field.
+    fn with_field(self, line: &[u8]) -> Self {
         if let Some(value) = value_of(line, b"content-length") {
-            let length = std::str::from_utf8(value).ok()?.trim().parse().ok()?;
-            return Some(Self { length: Some(length), ..self });
+            let length = std::str::from_utf8(value).ok().and_then(|value| value.trim().parse().ok());
+            // Behind chunked framing the parser does not look at the length, so it would not refuse this one.
+            let flaw = self.flaw.or_else(|| length.is_none().then_some(UNCLEAR_LENGTH));
+            return Self { length, flaw, ..self };
         }
-        let Some(coding) = value_of(line, b"transfer-encoding") else { return Some(self) };
+        let Some(coding) = value_of(line, b"transfer-encoding") else { return self };
         let is_first = !self.is_chunked && coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
         let flaw = self.flaw.or_else(|| (!is_first).then_some(OTHER_CODING));
-        Some(Self { is_chunked: true, flaw, ..self })
+        Self { is_chunked: true, flaw, ..self }
     }
 }
 
@@ -252,6 +256,17 @@ mod tests {
             let framing = after(head.as_bytes());
             assert_eq!(framing.unsound(), Some((2, TWO_LENGTHS)));
         }
+    }
+
+    #[test]
+    fn a_length_that_is_no_number_is_unsound_even_where_the_parser_does_not_look() {
+        for length in ["x", "1,1", "-1", "", "\u{d0}"] {
+            let fields = format!("Transfer-Encoding: chunked\r\nContent-Length: {length}");
+            let head = format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n0\r\n\r\n");
+            assert_eq!(after(head.as_bytes()).unsound(), Some((1, UNCLEAR_LENGTH)), "{length:?}");
+        }
+        let chunk = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n";
+        assert_eq!(after(chunk).unsound(), Some((2, UNCLEAR_LENGTH)));
     }
 
     #[test]
