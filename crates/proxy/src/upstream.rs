@@ -25,7 +25,7 @@ use tokio::time::timeout_at;
 pub(crate) use self::body::{Patient, Turned, UpstreamBody};
 pub(crate) use self::connect::Connector;
 use self::endpoint::{Endpoint, InFlight};
-use self::lane::SendFailure;
+use self::lane::{SendFailure, Wanted};
 use crate::chance;
 
 /// What is sent to an upstream.
@@ -159,10 +159,12 @@ impl Upstream {
         now: u64,
         request: &mut Request<RequestBody>,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
-        let mut may_repeat = may_be_sent_twice(request);
+        // Asked before it is sent, since it loses its body on the way.
+        let may_repeat = may_be_sent_twice(request);
+        let mut wanted = Wanted::Any;
         loop {
             let in_flight = InFlight::new(endpoint, worker);
-            let line = endpoint.line(worker, now).await?;
+            let line = endpoint.line(worker, now, wanted).await?;
             let is_fresh = line.is_fresh();
             // Connecting says nothing about how fast it answers.
             let began = (self.endpoints.len() > 1).then(Instant::now);
@@ -174,7 +176,8 @@ impl Upstream {
                     return Ok(response);
                 }
                 Err(SendFailure::Unsent) if !is_fresh => {}
-                Err(SendFailure::Stale) if may_repeat => may_repeat = false,
+                // The others in the pool may be as stale: a service that closes one often closes all.
+                Err(SendFailure::Stale) if may_repeat && wanted == Wanted::Any => wanted = Wanted::Fresh,
                 Err(SendFailure::Unsent | SendFailure::Stale | SendFailure::Broken) => {
                     return Err(CallFailure::Broken);
                 }

@@ -8,7 +8,7 @@ use tidegate_policy::policy;
 
 use super::CallFailure;
 use super::connect::Connector;
-use super::lane::{Lane, Line, Places};
+use super::lane::{Lane, Line, Places, Wanted};
 
 /// How long an endpoint that cannot be connected to is passed over, in milliseconds.
 const PASSED_OVER: u64 = 1_000;
@@ -58,8 +58,8 @@ impl Endpoint {
     }
 
     /// A connection over which one request can be sent.
-    pub(super) async fn line(&self, worker: usize, now: u64) -> Result<Line, CallFailure> {
-        Lane::line(self, worker, now).await
+    pub(super) async fn line(&self, worker: usize, now: u64, wanted: Wanted) -> Result<Line, CallFailure> {
+        Lane::line(self, worker, now, wanted).await
     }
 
     /// The lane of a worker; every worker has one.

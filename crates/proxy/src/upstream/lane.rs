@@ -77,6 +77,15 @@ enum Sender {
     Many(Many),
 }
 
+/// Which connection a request is sent over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// One that is free, or else a new one.
+    Any,
+    /// A new one, as long as there may be more.
+    Fresh,
+}
+
 /// Why a request was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendFailure {
@@ -90,9 +99,16 @@ pub(super) enum SendFailure {
 }
 
 impl Lane {
-    /// A free connection, a new one, or the next that is given back.
-    pub(super) async fn line(endpoint: &Endpoint, worker: usize, now: u64) -> Result<Line, CallFailure> {
-        if let Some(sender) = endpoint.lane(worker).take(now) {
+    /// A free connection if any will do, a new one, or the next that is given back.
+    pub(super) async fn line(
+        endpoint: &Endpoint,
+        worker: usize,
+        now: u64,
+        wanted: Wanted,
+    ) -> Result<Line, CallFailure> {
+        if wanted == Wanted::Any
+            && let Some(sender) = endpoint.lane(worker).take(now)
+        {
             return Ok(Line { sender, is_fresh: false });
         }
         let connect_timeout = endpoint.upstream.connect_timeout;

@@ -1,11 +1,14 @@
 //! An upstream that closes connections whenever it likes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use crate::dice::Dice;
 use crate::gateway::support::{Gateway, Upstream};
 
-const REQUESTS: usize = 2000;
+/// How many requests each caller sends, and how many callers do so at once, so that several connections are free.
+const REQUESTS: usize = 500;
+const CALLERS: usize = 4;
 
 /// Serves a few requests of a connection and closes it, without saying so before: behind an answer, or when the next
 /// request has come already.
@@ -29,8 +32,12 @@ fn fickle() -> Upstream {
 fn no_get_fails_because_a_kept_connection_was_closed() {
     let upstream = fickle();
     let gateway = Gateway::before(&upstream, "");
-    let statuses = gateway.statuses(REQUESTS, "/", &[]);
-    let failed: Vec<u16> = statuses.into_iter().filter(|status| *status != 200).collect();
-    assert!(failed.is_empty(), "{} of {REQUESTS} failed: {failed:?}", failed.len());
-    assert!(upstream.connections() > REQUESTS / 4, "{} connections", upstream.connections());
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let ask = || gateway.statuses(REQUESTS, "/", &[]);
+        let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(ask)).collect();
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
+    });
+    let failed: Vec<&u16> = statuses.iter().filter(|status| **status != 200).collect();
+    assert!(failed.is_empty(), "{} of {} failed: {failed:?}", failed.len(), statuses.len());
+    assert!(upstream.connections() > statuses.len() / 4, "{} connections", upstream.connections());
 }
