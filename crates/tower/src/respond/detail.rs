@@ -63,18 +63,25 @@ impl Detail<'_> {
 /// What the rule allows, and whom.
 pub(crate) fn write_rule(sheet: &mut Sheet, standing: &Standing<'_>) {
     let rule = standing.rule;
-    let unit = if rule.cost.is_some() { " units " } else { " requests " };
+    let unit = |amount: Cost| match (rule.cost.is_some(), amount == Cost::ONE) {
+        (true, true) => " unit ",
+        (true, false) => " units ",
+        (false, true) => " request ",
+        (false, false) => " requests ",
+    };
     match &rule.limit {
-        Limit::Concurrency(_) => _ = sheet.decimal(standing.limit).push(unit).push("at once"),
+        Limit::Concurrency(_) => _ = sheet.decimal(standing.limit).push(unit(standing.limit)).push("at once"),
         Limit::Rate(rate) if is_applied(rate, standing) => {
             let quota = &rate.quota;
-            write_window(sheet.decimal(quota.amount()).push(unit), quota.window());
+            write_window(sheet.decimal(quota.amount()).push(unit(quota.amount())), quota.window());
             if let Some(burst) = quota.explicit_burst() {
                 sheet.push(", burst ").decimal(burst);
             }
         }
         // Another limit of the rule applied: a plan's, or the caller's own.
-        Limit::Rate(_) => write_window(sheet.decimal(standing.limit).push(unit), standing.window),
+        Limit::Rate(_) => {
+            write_window(sheet.decimal(standing.limit).push(unit(standing.limit)), standing.window);
+        }
     }
     write_whom(sheet.push(", for "), &rule.key);
 }

@@ -90,7 +90,7 @@ retry-after: 1
 x-envoy-ratelimited: true"#
     );
     let problem = json(&refused);
-    assert_eq!(problem["detail"], "1 requests at once, for all callers together");
+    assert_eq!(problem["detail"], "1 request at once, for all callers together");
     assert_eq!(problem["violated-policies"], serde_json::json!(["concurrent"]));
     assert_eq!(
         problem["quota"],
