@@ -55,7 +55,8 @@ impl Runner {
     ) -> Result<(Self, f64), Box<dyn Error>> {
         let address = http::free_address()?;
         let directory = directory.join(address.port().to_string());
-        fs::create_dir(&directory)?;
+        // The system may give a port again that was used before.
+        fs::create_dir_all(&directory)?;
         let setup = Setup { directory: &directory, listen: address, upstream, quota: case.quota() };
         let (file, text) = contender.configuration(&setup);
         let file = directory.join(file);
