@@ -85,8 +85,14 @@ impl AttemptOutcome {
 pub(crate) struct Upstream {
     pub(crate) spec: Arc<policy::Upstream>,
     endpoints: Vec<Arc<Endpoint>>,
-    attempts: [AtomicU64; AttemptOutcome::ALL.len()],
+    /// By worker, since every request counts here.
+    attempts: Vec<Attempts>,
 }
+
+/// How one worker's attempts ended, on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Attempts([AtomicU64; AttemptOutcome::ALL.len()]);
 
 impl Upstream {
     pub(crate) fn new(spec: &Arc<policy::Upstream>, workers: usize, connector: &Connector) -> Self {
@@ -94,7 +100,7 @@ impl Upstream {
         Self {
             spec: Arc::clone(spec),
             endpoints: spec.endpoints.iter().map(endpoint).collect(),
-            attempts: Default::default(),
+            attempts: (0..workers).map(|_| Attempts::default()).collect(),
         }
     }
 
@@ -121,7 +127,9 @@ impl Upstream {
             Err(CallFailure::Silent) => AttemptOutcome::Timeout,
             Err(CallFailure::Busy) => AttemptOutcome::Busy,
         };
-        self.attempts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        if let Some(Attempts(counts)) = self.attempts.get(worker) {
+            counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        }
         answered
     }
 
@@ -213,7 +221,11 @@ impl Upstream {
 
     /// How many attempts ended in each way.
     pub(crate) fn attempts(&self) -> [u64; AttemptOutcome::ALL.len()] {
-        self.attempts.each_ref().map(|count| count.load(Ordering::Relaxed))
+        let mut sums = [0; AttemptOutcome::ALL.len()];
+        for Attempts(counts) in &self.attempts {
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+        }
+        sums
     }
 
     pub(crate) fn endpoints(&self) -> &[Arc<Endpoint>] {
