@@ -256,6 +256,14 @@ fn check_command() -> Command {
         .after_help("Example:\n  tidegate check tidegate.toml\n  tidegate check --effective | less")
 }
 
+/// What is said of an imagined request beside its line: more fields, and where it comes from.
+pub(crate) fn imagined() -> [Arg; 2] {
+    let header = Arg::new("header").short('H').long("header").value_name("FIELD").action(ArgAction::Append);
+    let from =
+        Arg::new("from").long("from").value_name("ADDRESS").value_parser(value_parser!(std::net::IpAddr));
+    [header.help("One more header field, 'name: value'"), from.help("The address it comes from")]
+}
+
 fn explain_command() -> Command {
     Command::new("explain")
         .about("Say what would happen to a request, rule by rule, and why")
@@ -272,21 +280,7 @@ fn explain_command() -> Command {
                 .required(true)
                 .help("Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"),
         )
-        .arg(
-            Arg::new("header")
-                .short('H')
-                .long("header")
-                .value_name("FIELD")
-                .action(ArgAction::Append)
-                .help("One more header field, 'name: value'"),
-        )
-        .arg(
-            Arg::new("from")
-                .long("from")
-                .value_name("ADDRESS")
-                .value_parser(value_parser!(std::net::IpAddr))
-                .help("The address it comes from"),
-        )
+        .args(imagined())
         .arg(
             Arg::new("after")
                 .long("after")

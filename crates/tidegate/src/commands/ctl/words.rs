@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use tidegate_policy::quantity::{Length, QuotaText};
 
 use super::{Ask, Ctl, Override};
+use crate::cli;
 
 /// Everything `ctl` understands.
 #[must_use]
@@ -75,21 +76,7 @@ fn looking() -> Vec<Command> {
         Command::new("explain")
             .about("What would happen to a request now, rule by rule, and why")
             .arg(word("REQUEST", "Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"))
-            .arg(
-                Arg::new("header")
-                    .short('H')
-                    .long("header")
-                    .value_name("FIELD")
-                    .action(ArgAction::Append)
-                    .help("One more header field, 'name: value'"),
-            )
-            .arg(
-                Arg::new("from")
-                    .long("from")
-                    .value_name("ADDRESS")
-                    .value_parser(value_parser!(IpAddr))
-                    .help("The address it comes from"),
-            ),
+            .args(cli::imagined()),
         Command::new("upstreams").about("How the upstreams are"),
     ]
 }
