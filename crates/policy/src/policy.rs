@@ -4,6 +4,7 @@
 //! see again (a quota as it was written, the line a rule stands on) is kept beside what is computed with.
 
 mod access_log;
+mod concurrency;
 mod key;
 mod limit;
 mod listener;
@@ -15,6 +16,7 @@ mod server;
 mod upstream;
 
 pub use access_log::{AccessLog, LogAlways, LogFormat, LogTarget};
+pub use concurrency::{Concurrency, LimitAlgorithm, WaitingOrder, WaitingQueue};
 pub use key::{KeySource, KeySpec};
 pub use limit::{Limit, Rate, Shape};
 pub use listener::{Listener, Protocols, Tls};

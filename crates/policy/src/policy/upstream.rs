@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Concurrency;
+
 /// A service behind the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
@@ -19,6 +21,8 @@ pub struct Upstream {
     pub max_connections: usize,
     /// How long a connection that nobody uses is kept.
     pub idle_timeout: Duration,
+    /// How many requests may be in flight.
+    pub concurrency: Concurrency,
 }
 
 impl Upstream {
@@ -34,6 +38,7 @@ impl Upstream {
             connect_timeout: Duration::from_secs(1),
             max_connections: 1_000,
             idle_timeout: Duration::from_secs(60),
+            concurrency: Concurrency::default(),
         }
     }
 }
