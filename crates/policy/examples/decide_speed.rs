@@ -79,6 +79,7 @@ fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
             cost: MethodCosts::ONE,
             is_exempt: false,
             upgrades: Vec::new(),
+            degrade: None,
         }],
         rules,
         caller: KeySpec(vec![KeySource::Header("x-api-key".to_owned())]),
@@ -89,6 +90,7 @@ fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
         server: Server::default(),
         listeners: Vec::new(),
         upstreams: Vec::new(),
+        signals: Vec::new(),
         access_log: None,
     })
 }

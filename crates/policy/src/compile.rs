@@ -69,6 +69,7 @@ pub(crate) fn compile(
         server,
         listeners,
         upstreams,
+        signals: Vec::new(),
         access_log: telemetry::access_log(document),
     }
 }

@@ -189,7 +189,7 @@ impl Writer<'_> {
     fn fill_rule(&self, key: &str, rule: &Rule) -> Fill {
         let rate = match &rule.limit {
             Limit::Rate(rate) => Some(rate),
-            Limit::Concurrency(_) => None,
+            Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => None,
         };
         let only_if = |applies: bool| if applies { Fill::Declared } else { Fill::Leave };
         let counted = rate.map(|rate| &rate.shape);

@@ -190,7 +190,7 @@ impl Gate {
     ) -> Decision {
         let cause = match walk.ruled(rule).rule.limit {
             Limit::Rate(_) => Cause::Quota,
-            Limit::Concurrency(_) => Cause::Concurrency,
+            Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => Cause::Concurrency,
         };
         let mut decision = self.refuse(walk, plan, now, (rule, refusal), cause);
         // Into the decision itself: a list that is handed on is copied each time.

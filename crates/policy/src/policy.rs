@@ -5,6 +5,7 @@
 
 mod access_log;
 mod concurrency;
+mod degrade;
 mod key;
 mod limit;
 mod listener;
@@ -13,10 +14,13 @@ mod network;
 mod route;
 mod rule;
 mod server;
+mod shed;
+mod signal;
 mod upstream;
 
 pub use access_log::{AccessLog, LogAlways, LogFormat, LogTarget};
 pub use concurrency::{Concurrency, LimitAlgorithm, WaitingOrder, WaitingQueue};
+pub use degrade::{Degrade, DegradeWhen};
 pub use key::{KeySource, KeySpec};
 pub use limit::{Limit, Rate, Shape};
 pub use listener::{Listener, Protocols, Tls};
@@ -25,6 +29,8 @@ pub use network::Network;
 pub use route::{MethodCosts, Route};
 pub use rule::{Mode, Rule, RuleCost, Settle, Variation};
 pub use server::{ClientAddress, LegacyReset, RatelimitFields, Secret, Server};
+pub use shed::{Capacity, Reserve, Shed};
+pub use signal::{MOST_SIGNALS, SignalFrom, SignalName, SignalSpec, SignalUnit};
 pub use upstream::{Endpoint, Upstream, UpstreamProtocol};
 
 use std::collections::BTreeMap;
@@ -70,6 +76,8 @@ pub struct Policy {
     pub listeners: Vec<Listener>,
     /// The services behind the gateway, in the order of the file.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// The signals of its own, in the order of the file.
+    pub signals: Vec<SignalSpec>,
     /// The log of requests, where one is written.
     pub access_log: Option<AccessLog>,
 }

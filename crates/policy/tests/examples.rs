@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Criticality, Moment, WallTime};
 use tidegate_policy::policy::{
-    AccessLog, ClientAddress, CriticalitySource, Endpoint, KeySource, LegacyReset, Limit, Listener,
+    AccessLog, ClientAddress, Concurrency, CriticalitySource, Endpoint, KeySource, LegacyReset, Limit, Listener,
     LogAlways, LogFormat, LogTarget, MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE,
     MOST_SOURCES_A_KEY, Mode, Network, PathPattern, Policy, Protocols, Rate, RatelimitFields, Secret, Server,
     Settle, Shape, Tls, Upstream, UpstreamProtocol,
@@ -119,6 +119,7 @@ fn numbers_that_stand_in_keep_the_algorithm_and_have_their_own_burst() {
     let most = |limit: &Limit| match limit {
         Limit::Rate(rate) => (rate.written.clone(), rate.most().whole()),
         Limit::Concurrency(limit) => (String::new(), u64::from(*limit)),
+        Limit::Reserve(_) | Limit::Shed(_) => unreachable!("they have no numbers that stand in"),
     };
     assert_eq!(most(&rule.plans["free"]), ("5/s".to_owned(), 10));
     assert_eq!(most(&rule.per_criticality[&Criticality::Sheddable]), ("10/s".to_owned(), 10));
@@ -197,6 +198,7 @@ fn the_gateway_compiles_to_what_it_says() {
         connect_timeout: Duration::from_millis(250),
         max_connections: 100,
         idle_timeout: seconds(30),
+        concurrency: Concurrency::default(),
     };
     let reports = Upstream::new("reports", vec![Endpoint::new(true, "reports.example.com", None)]);
     assert_eq!(reports.protocol, UpstreamProtocol::Auto, "what TLS negotiates");

@@ -17,6 +17,8 @@
 //! | 80–99   | refused: `reserved`       | admitted                |
 //! | 100     | refused: `reserved`       | refused: `limit_reached`|
 //!
+//! What is critical enough is for the operator to say; without a word it is what users see fail.
+//!
 //! The share is taken in whole places, rounded up and never in floating point: 0.07 of 100 are 7, where
 //! floating point makes it 7.000000000000001 and so 8. The price of a reserve is that it stands empty in
 //! quiet times; keep it as small as the largest burst of critical work.
@@ -37,6 +39,7 @@ use crate::verdict::{Reason, Retry, Verdict};
 pub struct Reserve {
     capacity: u64,
     open: u64,
+    level: Criticality,
 }
 
 const MILLION: u64 = 1_000_000;
@@ -59,16 +62,19 @@ impl Reserve {
                 "so little that one place is left for the others",
             ));
         }
-        Ok(Self { capacity, open: capacity - places })
+        Ok(Self { capacity, open: capacity - places, level: Criticality::Critical })
+    }
+
+    /// The same, kept for requests of this criticality and above.
+    #[must_use]
+    pub const fn kept_for(self, level: Criticality) -> Self {
+        Self { level, ..self }
     }
 
     /// How many places may be taken before a request of this criticality gets none.
     #[must_use]
     pub const fn ceiling(&self, criticality: Criticality) -> u64 {
-        match criticality {
-            Criticality::Sheddable | Criticality::SheddablePlus => self.open,
-            Criticality::Critical | Criticality::CriticalPlus => self.capacity,
-        }
+        if self.is_kept_from(criticality) { self.open } else { self.capacity }
     }
 
     /// Whether a request of this criticality gets a place when so many are taken.
@@ -76,11 +82,12 @@ impl Reserve {
         if taken < self.ceiling(criticality) {
             return Verdict::Admit(());
         }
-        let reason = match criticality {
-            Criticality::Sheddable | Criticality::SheddablePlus => Reason::Reserved,
-            Criticality::Critical | Criticality::CriticalPlus => Reason::LimitReached,
-        };
+        let reason = if self.is_kept_from(criticality) { Reason::Reserved } else { Reason::LimitReached };
         Verdict::refuse(reason, Retry::After(Duration::ZERO))
+    }
+
+    const fn is_kept_from(&self, criticality: Criticality) -> bool {
+        criticality.index() < self.level.index()
     }
 }
 
@@ -159,6 +166,14 @@ mod tests {
             let full = if is_critical { Reason::LimitReached } else { Reason::Reserved };
             assert_eq!((answer(level, 99).is_some(), answer(level, 100)), (!is_critical, Some(full)));
         }
+    }
+
+    #[test]
+    fn places_are_kept_for_the_level_that_is_said_and_above() {
+        let reserve = reserve(100, 0.2).unwrap();
+        let ceilings = |level| Criticality::ALL.map(|asked| reserve.kept_for(level).ceiling(asked));
+        assert_eq!(ceilings(Criticality::SheddablePlus), [80, 100, 100, 100]);
+        assert_eq!(ceilings(Criticality::CriticalPlus), [80, 80, 80, 100]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn below(placed: &Placed, cost: Cost, whose: &str, problems: &Problems) -> Probl
 fn least(placed: &Placed, cost: Cost) -> Cost {
     match &placed.limit {
         Limit::Rate(rate) if matches!(rate.shape, Shape::LeakyBucket(_)) => cost.minus(Cost::ONE),
-        Limit::Rate(_) | Limit::Concurrency(_) => cost,
+        Limit::Rate(_) | Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => cost,
     }
 }
 

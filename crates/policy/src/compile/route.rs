@@ -78,6 +78,7 @@ fn everything(
         cost: MethodCosts::ONE,
         is_exempt: false,
         upgrades: Vec::new(),
+        degrade: None,
     }
 }
 
@@ -110,6 +111,7 @@ fn route(
         cost: written.cost.as_ref().map_or(MethodCosts::ONE, |cost| costs(&cost.value, &path, problems)),
         is_exempt,
         upgrades: upgrades(written, &path, problems),
+        degrade: None,
         name,
     }
 }

@@ -145,6 +145,8 @@ fn default_state(walk: &Walk<'_>, check: Check) -> (Usage, String) {
             (usage, rate.written.clone())
         }
         Limit::Concurrency(limit) => (places(0, *limit), format!("{limit} in flight")),
+        // No plan is made of them.
+        Limit::Reserve(_) | Limit::Shed(_) => (places(0, 0), String::new()),
     }
 }
 

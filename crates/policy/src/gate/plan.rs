@@ -337,7 +337,9 @@ impl Builder {
     pub(crate) fn own(&mut self, rule: &Rule, identity: &str, limit: &Limit) -> Result<Chosen, Invalid> {
         match limit {
             Limit::Rate(_) => self.chosen(rule, Role::Override(identity.to_owned()), identity, limit),
-            Limit::Concurrency(_) => self.chosen(rule, Role::Main, identity, limit),
+            Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => {
+                self.chosen(rule, Role::Main, identity, limit)
+            }
         }
     }
 
@@ -356,9 +358,9 @@ impl Builder {
             (Limit::Concurrency(limit), Counters::Places(table)) => {
                 Measure::Places(Arc::clone(table), *limit)
             }
-            (Limit::Rate(_), Counters::Places(_)) | (Limit::Concurrency(_), Counters::Rate(_)) => {
-                return Err(Invalid::new("counters", &rule.name, "of the kind of the limit"));
-            }
+            (Limit::Rate(_), Counters::Places(_))
+            | (Limit::Concurrency(_), Counters::Rate(_))
+            | (Limit::Reserve(_) | Limit::Shed(_), _) => return Err(no_counters(rule)),
         };
         Ok(Chosen { store, measure })
     }
@@ -376,6 +378,7 @@ impl Builder {
         let family = match limit {
             Limit::Rate(rate) => family(&rate.shape),
             Limit::Concurrency(_) => "concurrency",
+            Limit::Reserve(_) | Limit::Shed(_) => return Err(no_counters(rule)),
         };
         let name =
             StoreName { rule: rule.name.clone(), role, key: rule.key.clone(), family, max_keys: keys.get() };
@@ -386,7 +389,9 @@ impl Builder {
             || {
                 let counters = match limit {
                     Limit::Rate(rate) => Counters::Rate(store_for(&rate.shape, keys, self.seed)),
-                    Limit::Concurrency(_) => Counters::Places(Arc::new(InFlightTable::new(keys, self.seed))),
+                    Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => {
+                        Counters::Places(Arc::new(InFlightTable::new(keys, self.seed)))
+                    }
                 };
                 Arc::new(Kept { name: name.clone(), counters })
             },
@@ -397,6 +402,10 @@ impl Builder {
         self.placed.insert(name, index);
         Ok(index)
     }
+}
+
+fn no_counters(rule: &Rule) -> Invalid {
+    Invalid::new("counters", &rule.name, "of the kind of the limit")
 }
 
 fn checks(policy: &Policy, route: &str, rules: &[usize]) -> Result<Vec<Check>, Invalid> {

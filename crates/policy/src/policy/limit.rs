@@ -5,6 +5,8 @@ use tidegate_core::rate::{
 };
 use tidegate_core::{Cost, Quota};
 
+use super::{Reserve, Shed};
+
 /// What a rule allows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limit {
@@ -12,6 +14,10 @@ pub enum Limit {
     Rate(Box<Rate>),
     /// So many in flight.
     Concurrency(u32),
+    /// A share of the places in flight only to what matters.
+    Reserve(Reserve),
+    /// Less and less while signals are above their targets.
+    Shed(Shed),
 }
 
 /// A quota and how it is counted.

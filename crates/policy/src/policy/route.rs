@@ -1,6 +1,6 @@
 use tidegate_core::Cost;
 
-use super::{Line, Matcher};
+use super::{Degrade, Line, Matcher};
 
 /// Which requests go where, and which rules they meet.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Route {
     pub is_exempt: bool,
     /// The protocols a connection may turn to, in lower case.
     pub upgrades: Vec<String>,
+    /// A cheaper answer, where it has one; never of an exempt route.
+    pub degrade: Option<Degrade>,
 }
 
 /// What requests cost, by method.

@@ -120,6 +120,7 @@ pub(crate) fn route(name: &str, path: &str, rules: &[usize]) -> Route {
         cost: MethodCosts::ONE,
         is_exempt: false,
         upgrades: Vec::new(),
+        degrade: None,
     }
 }
 
@@ -137,6 +138,7 @@ pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
         server: Server::default(),
         listeners: Vec::new(),
         upstreams: Vec::new(),
+        signals: Vec::new(),
         access_log: None,
     }
 }

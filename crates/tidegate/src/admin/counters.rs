@@ -32,6 +32,7 @@ pub(super) async fn delete(
     if !station.gate().reset_counter(&rule.name, &key, station.now()) {
         let detail = match rule.limit {
             Limit::Concurrency(_) => "places in flight come back by themselves and cannot be forgotten",
+            Limit::Reserve(_) | Limit::Shed(_) => "the rule has no counter for each key",
             Limit::Rate(_) => "the rule has changed meanwhile",
         };
         return Err(Refusal::new(StatusCode::CONFLICT, detail));

@@ -113,6 +113,8 @@ const AMBIGUOUS: &str = "ambiguous_key";
 fn reason(policy: &Policy, rule: &str) -> &'static str {
     match policy.rules.iter().find(|known| known.name == rule).map(|rule| &rule.limit) {
         Some(Limit::Concurrency(_)) => "concurrency",
+        Some(Limit::Reserve(_)) => "reserve",
+        Some(Limit::Shed(_)) => "shed",
         Some(Limit::Rate(_)) | None => "quota",
     }
 }

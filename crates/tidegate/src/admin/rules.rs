@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use tidegate_core::Criticality;
 use tidegate_policy::gate::RuleStatistics;
-use tidegate_policy::policy::{Limit, Mode, Rule};
+use tidegate_policy::policy::{Capacity, Limit, Mode, Reserve, Rule, Shed};
 use tidegate_policy::record::cost_json;
 
 use super::answer::{Json, Refusal, time_of};
@@ -74,7 +74,26 @@ pub(super) fn limit_json(limit: &Limit) -> Value {
     match limit {
         Limit::Rate(rate) => json!({ "quota": rate.written, "most": cost_json(rate.most()) }),
         Limit::Concurrency(limit) => json!({ "limit": limit }),
+        Limit::Reserve(reserve) => reserve_json(reserve),
+        Limit::Shed(shed) => shed_json(shed),
     }
+}
+
+fn reserve_json(reserve: &Reserve) -> Value {
+    let capacity = match &reserve.capacity {
+        Capacity::Places(places) => json!(places),
+        Capacity::Upstream(name) => json!(format!("upstream:{name}")),
+    };
+    json!({ "capacity": capacity, "reserve": { reserve.level.as_str(): reserve.kept.value() } })
+}
+
+fn shed_json(shed: &Shed) -> Value {
+    let targets = shed.targets.iter().map(|(signal, target)| (signal.to_string(), json!(target)));
+    json!({
+        "target": targets.collect::<serde_json::Map<String, Value>>(),
+        "order": shed.order.iter().map(|level| level.as_str()).collect::<Vec<_>>(),
+        "ramp_seconds": shed.ramp.as_secs_f64(),
+    })
 }
 
 fn all(station: &dyn Station) -> Vec<Value> {
@@ -122,5 +141,7 @@ pub(super) const fn kind(rule: &Rule) -> &'static str {
     match rule.limit {
         Limit::Rate(_) => "rate",
         Limit::Concurrency(_) => "concurrency",
+        Limit::Reserve(_) => "reserve",
+        Limit::Shed(_) => "shed",
     }
 }

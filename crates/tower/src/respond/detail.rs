@@ -78,6 +78,8 @@ pub(crate) fn write_rule(sheet: &mut Sheet, standing: &Standing<'_>) {
                 sheet.push(", burst ").decimal(burst);
             }
         }
+        // What we can bear is nobody's business.
+        Limit::Reserve(_) | Limit::Shed(_) => _ = sheet.push("as many requests as can be served"),
         // Another limit of the rule applied: a plan's, or the caller's own.
         Limit::Rate(_) => {
             write_window(sheet.decimal(standing.limit).push(unit(standing.limit)), standing.window);

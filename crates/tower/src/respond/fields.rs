@@ -85,6 +85,7 @@ pub(crate) fn write_legacy(
 fn told<'a, 'b>(standings: &'b Standings<'a>) -> impl Iterator<Item = (u8, &'b Standing<'a>)> {
     (0..).zip(standings.iter()).filter(|(_, standing)| match standing.rule.limit {
         Limit::Rate(_) | Limit::Concurrency(_) => true,
+        Limit::Reserve(_) | Limit::Shed(_) => false,
     })
 }
 
