@@ -38,9 +38,11 @@
 //! | what callers are told: statuses, fields, problems, gRPC | [`respond`] |
 //! | a request on its way, for drivers that are no tower service | [`admission`] |
 //! | the bodies, with the permit on the answer's | [`body`] |
+//! | what stands before an upstream | [`bulkhead`] |
 
 pub mod admission;
 pub mod body;
+pub mod bulkhead;
 pub mod clock;
 pub mod gate_layer;
 mod guard;
@@ -48,6 +50,7 @@ pub mod identify;
 pub mod respond;
 
 pub use admission::Admission;
+pub use bulkhead::Bulkhead;
 pub use clock::{Clock, SystemClock};
 pub use gate_layer::{GateLayer, GateService};
 pub use identify::{HttpIdentify, Identify, Peer};

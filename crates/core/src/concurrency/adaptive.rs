@@ -24,6 +24,7 @@
 //! Memory: five pictures of 2 KB, the last 16 changes, and nothing for a place in flight but its permit.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,6 +152,30 @@ impl Adaptive {
     #[inline]
     pub fn admit_shared(self: &Arc<Self>, now: Moment, level: Criticality) -> Verdict<Permit> {
         self.take(level).map(|note| Permit::noted(Arc::<Self>::clone(self) as Arc<dyn Places>, now, note))
+    }
+
+    /// Takes a place if one is free, for a `holder` that gives back here what is given back to it.
+    #[inline]
+    pub fn admit_for<H>(
+        &self,
+        holder: impl FnOnce() -> H,
+        now: Moment,
+        level: Criticality,
+    ) -> Verdict<Permit<H>>
+    where
+        H: Deref<Target: Places>,
+    {
+        self.take(level).map(|note| Permit::noted(holder(), now, note))
+    }
+
+    /// Takes a place whether one is free or not, for whoever has been promised one: the limit is exceeded by those
+    /// who were faster in the meantime.
+    pub fn admit_anyway<H>(&self, holder: H, now: Moment, level: Criticality) -> Permit<H>
+    where
+        H: Deref<Target: Places>,
+    {
+        let taken = self.taken.0.fetch_add(shares::one(level), Ordering::Relaxed);
+        Permit::noted(holder, now, note(level, shares::total(taken) + 1))
     }
 
     /// How many may be in flight.

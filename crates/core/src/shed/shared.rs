@@ -58,6 +58,13 @@ impl SharedEdge {
         Verdict::refuse(Reason::Shed, Retry::After(retry))
     }
 
+    /// Whether everybody passes.
+    #[inline]
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        edge(self.word.load(Ordering::Relaxed)) == Edge::OPEN
+    }
+
     /// The edge as it is now.
     #[must_use]
     pub fn edge(&self) -> Edge {

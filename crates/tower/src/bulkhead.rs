@@ -1,0 +1,354 @@
+//! What stands before an upstream: so many requests in flight, found out while serving; the others wait for a moment,
+//! the most critical in front; and when too many would wait, whoever can be done without is told at once.
+//!
+//! ```text
+//!           ┌ the edge ┐     ┌ the limit ┐
+//! request ──┤ too low? ├─────┤ a place?  ├───────────────> the upstream ──> the place comes back
+//!           └──refused─┘     └────none───┘                                      │
+//!                                  │ waits, by criticality, then by order       │
+//!                                  └──────────<── the next of those who wait ───┘
+//! ```
+//!
+//! Every upstream has one of its own, so that one that is slow holds none of the places of another.
+//!
+//! A service of ten workers that take 10 ms each serves 1000 a second; 10 000 come, of which 600 are critical:
+//!
+//! | after     | the limit | waiting | the edge | who is served |
+//! |-----------|-----------|---------|----------|---------------|
+//! | 0 ms      | 20        | 0       | open     | the first twenty |
+//! | 50 ms     | 20        | 450     | open     | critical, as they come; the others as far as places are left |
+//! | 1 s       | 14        | 500     | some of sheddable refused at once | the same |
+//! | 10 s      | 14        | 20      | all of sheddable refused, most of sheddable_plus | the same, and hardly anybody waits in vain |
+//!
+//! The limit says how much the service bears ([`concurrency`](tidegate_core::concurrency)), the queue evens out what
+//! comes at random and keeps strict order among those who wait ([`queue`](tidegate_core::queue)), and the edge
+//! spares those who have no chance their wait, and the gateway the work of letting them wait
+//! ([`shed`](tidegate_core::shed)). The edge alone would be late, since it moves twice a second; the queue alone would
+//! make nine in ten wait for nothing.
+//!
+//! | in `bulkhead/` | is |
+//! |---|---|
+//! | `terms` | from what a policy says to what the core is told |
+//! | `waiting` | somebody who waits |
+//! | `flow` | what went through, counted where no other thread writes; what moves the edge |
+
+mod flow;
+mod terms;
+mod waiting;
+
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate_core::concurrency::{Adaptive, Change};
+use tidegate_core::permit::{Ended, Permit, Places};
+use tidegate_core::queue::{Entry, Left, Queue};
+use tidegate_core::retry::{Advice, AttemptHistogram, HistogramRule};
+use tidegate_core::shed::{Cohort, SharedEdge};
+use tidegate_core::{Criticality, Invalid, Moment, Ratio, Reason, Refusal, Retry, Verdict};
+use tidegate_policy::policy;
+
+use self::flow::{Counts, Flows};
+pub use self::flow::{RefusedHere, TICK};
+use self::waiting::Waiter;
+pub use self::waiting::Waiting;
+use crate::clock::Clock;
+
+/// The right to be in flight at an upstream; it ends exactly once, completed or dropped.
+pub type Place = Permit<Arc<Bulkhead>>;
+
+/// What stands before an upstream, or one entrance to it.
+///
+/// Entrances lead to the same places. A thread that has its own shares no more with others than it must: a count of
+/// references that two cores write costs each request more than the decision.
+#[derive(Debug)]
+pub struct Bulkhead {
+    shared: Arc<Shared>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limiter: Adaptive,
+    /// None if nobody may wait.
+    queue: Option<Mutex<Queue<Waiter>>>,
+    /// How many wait, for those who do not hold the queue.
+    waiting: AtomicUsize,
+    edge: SharedEdge,
+    attempts: AttemptHistogram,
+    flows: Flows,
+    clock: Arc<dyn Clock>,
+    max_wait: Duration,
+}
+
+/// Who would enter.
+#[derive(Clone, Copy, Debug)]
+pub struct Entering<'a, C> {
+    /// How late it should be shed.
+    pub criticality: Criticality,
+    /// Who is served or refused alike; asked for only while somebody is shed.
+    pub cohort: C,
+    /// Whose turn it is, where callers take turns.
+    pub caller: &'a [u8],
+    /// Which attempt it is, from 0, where a peer that is believed says so.
+    pub attempt: Option<u32>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Entered {
+    /// It may go on.
+    Place(Place),
+    /// It waits for a place.
+    Wait(Waiting),
+    /// It may not go on.
+    Refuse(Refusal),
+}
+
+impl Bulkhead {
+    /// The bulkhead of an upstream, everything open.
+    ///
+    /// # Errors
+    /// When the upstream's terms contradict themselves, which those of a compiled policy do not.
+    pub fn new(upstream: &policy::Upstream, seed: u64, clock: Arc<dyn Clock>) -> Result<Self, Invalid> {
+        let queue = terms::queue(&upstream.concurrency.queue, seed)?;
+        let shared = Shared {
+            limiter: terms::limiter(upstream, clock.moment())?,
+            queue: queue.map(Mutex::new),
+            waiting: AtomicUsize::new(0),
+            edge: SharedEdge::new(),
+            attempts: AttemptHistogram::new(HistogramRule::default()),
+            flows: Flows::new(clock.moment())?,
+            clock,
+            max_wait: upstream.concurrency.queue.timeout,
+        };
+        Ok(Self::entrance_to(Arc::new(shared)))
+    }
+
+    /// Another entrance, for another thread.
+    #[must_use]
+    pub fn entrance(&self) -> Self {
+        Self::entrance_to(Arc::clone(&self.shared))
+    }
+
+    fn entrance_to(shared: Arc<Shared>) -> Self {
+        let counts = shared.flows.stripe();
+        Self { shared, counts }
+    }
+
+    /// Decides about a request.
+    #[inline]
+    pub fn enter<C>(self: &Arc<Self>, now: Moment, entering: Entering<'_, C>) -> Entered
+    where
+        C: FnOnce() -> Cohort,
+    {
+        let shared = &*self.shared;
+        let Entering { criticality, cohort, caller, attempt } = entering;
+        self.counts.arrived(criticality, shared.limiter.in_flight(), shared.limiter.limit());
+        if let Some(attempt) = attempt {
+            shared.attempts.record(attempt);
+        }
+        if shared.flows.is_due(now) {
+            self.look(now);
+        }
+        if !shared.edge.is_open()
+            && let Verdict::Refuse(refusal) = shared.edge.decide(criticality, cohort())
+        {
+            return Entered::Refuse(self.refuse(criticality, refusal));
+        }
+        // Who comes while others wait goes to the queue, where the most critical is first.
+        if shared.waiting.load(Ordering::Relaxed) == 0
+            && let Verdict::Admit(place) = shared.limiter.admit_for(|| Arc::clone(self), now, criticality)
+        {
+            return Entered::Place(place);
+        }
+        self.wait(now, criticality, caller)
+    }
+
+    fn wait(self: &Arc<Self>, now: Moment, criticality: Criticality, caller: &[u8]) -> Entered {
+        let Some(queue) = &self.shared.queue else {
+            let refusal = Refusal { reason: Reason::LimitReached, retry: Retry::After(TICK) };
+            return Entered::Refuse(self.refuse(criticality, refusal));
+        };
+        let (waiter, receiver) = Waiter::new(self);
+        let mut left = Vec::new();
+        let verdict = {
+            let mut queue = lock(queue);
+            let entry = Entry { key: queue.key(caller), criticality, ..Entry::new(waiter) };
+            let verdict = queue.push(entry, now, |who| left.push(who));
+            self.shared.waiting.store(queue.len(), Ordering::Relaxed);
+            verdict
+        };
+        // A place may have come back before anybody could see that somebody waits for it. Either its giver sees us or
+        // we see the place: each writes before the fence and reads after it.
+        fence(Ordering::SeqCst);
+        self.pass_on_if_free(now);
+        let entered = match verdict {
+            Verdict::Admit(handle) => {
+                Entered::Wait(Waiting::new(receiver, handle, criticality, Arc::clone(self)))
+            }
+            Verdict::Refuse(refusal) => {
+                // The last of those that left is its own entry.
+                drop(left.pop());
+                Entered::Refuse(self.refuse(criticality, refusal))
+            }
+        };
+        turn_away(left);
+        entered
+    }
+
+    /// Hands free places to those who wait.
+    fn pass_on_if_free(&self, now: Moment) {
+        while self.has_free_place()
+            && let Some((waiter, place)) = self.next(now)
+        {
+            // Who has gone in the meantime gives it back, and so to the next.
+            waiter.tell(Ok(place));
+        }
+    }
+
+    fn has_free_place(&self) -> bool {
+        let limiter = &self.shared.limiter;
+        limiter.in_flight() < u64::from(limiter.limit())
+    }
+
+    /// The next of those who wait, with its place.
+    fn next(&self, now: Moment) -> Option<(Waiter, Place)> {
+        let queue = self.shared.queue.as_ref()?;
+        let mut left = Vec::new();
+        let mut queue = lock(queue);
+        let served = if self.has_free_place() { queue.pop(now, |who| left.push(who)) } else { None };
+        let next = served.map(|served| {
+            self.shared.flows.waited(now, served.waited);
+            let entry = served.entry;
+            let door = Arc::clone(&entry.payload.door);
+            let place = self.shared.limiter.admit_anyway(door, now, entry.criticality);
+            (entry.payload, place)
+        });
+        self.shared.waiting.store(queue.len(), Ordering::Relaxed);
+        drop(queue);
+        turn_away(left);
+        next
+    }
+
+    /// Takes a waiter out whose time is up or who has gone; says whether it still waited.
+    fn cancel(&self, handle: tidegate_core::queue::Handle) -> bool {
+        let Some(queue) = &self.shared.queue else { return false };
+        let now = self.shared.clock.moment();
+        let mut queue = lock(queue);
+        let entry = queue.cancel(handle, now);
+        self.shared.waiting.store(queue.len(), Ordering::Relaxed);
+        drop(queue);
+        entry.is_some()
+    }
+
+    /// Counts a refusal, and says what its caller should do.
+    fn refuse(&self, criticality: Criticality, refusal: Refusal) -> Refusal {
+        self.counts.refused(criticality, refusal.reason);
+        match self.shared.attempts.refuse() {
+            Advice::Never => Refusal { retry: Retry::Never, ..refusal },
+            Advice::None | Advice::After(_) | Advice::Exactly(_) => refusal,
+        }
+    }
+
+    /// Moves the edge if its time has come. Requests do so as they come; a driver that also does it twice a second lets
+    /// the edge fall when none come.
+    #[cold]
+    pub fn look(&self, now: Moment) {
+        let shared = &*self.shared;
+        let waiting = shared.waiting.load(Ordering::Relaxed) as u64;
+        let Some(edge) = shared.flows.look(now, waiting) else { return };
+        shared.edge.publish(edge, TICK);
+        shared.limiter.tell(shared.flows.surroundings(now));
+        if let (Some(queue), Some(baseline)) = (&shared.queue, shared.limiter.baseline()) {
+            lock(queue).expect_service(baseline);
+        }
+    }
+
+    /// The upstream says how busy it is, from 0 to 1.
+    pub fn tell_utilization(&self, now: Moment, utilization: f64) {
+        self.shared.flows.utilized(now, utilization);
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn status(&self, now: Moment) -> Status {
+        let shared = &*self.shared;
+        let edge = shared.edge.edge();
+        let waiting = shared.queue.as_ref().map_or([0; 4], |queue| {
+            let queue = lock(queue);
+            Criticality::ALL.map(|level| queue.waiting(level) as u64)
+        });
+        Status {
+            limit: shared.limiter.limit(),
+            in_flight: shared.limiter.in_flight(),
+            waiting,
+            queue_delay: shared.flows.queue_delay(now),
+            baseline: shared.limiter.baseline(),
+            changes: shared.limiter.recent(),
+            last: shared.limiter.last(),
+            shed: Criticality::ALL.map(|level| edge.refused(level)),
+            refused: shared.flows.refused(),
+            wanted_ratio: shared.flows.wanted(),
+            utilization: shared.flows.utilization(now),
+            advises_against_retries: shared.attempts.is_holding(),
+        }
+    }
+}
+
+/// What a bulkhead is doing; levels are in the order of [`Criticality::ALL`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// How many may be in flight.
+    pub limit: u32,
+    /// How many are.
+    pub in_flight: u64,
+    /// How many of each level wait for a place.
+    pub waiting: [u64; 4],
+    /// How long those waited who were served lately; zero for those who found a place at once.
+    pub queue_delay: Duration,
+    /// What a request takes without load, as far as is known.
+    pub baseline: Option<Duration>,
+    /// The last changes of the limit, the oldest first.
+    pub changes: Vec<(Moment, Change)>,
+    /// What the last window made of the limit, also if it left it alone.
+    pub last: Option<Change>,
+    /// The share of each level that is refused at the edge.
+    pub shed: [Ratio; 4],
+    /// Who has been refused, and why.
+    pub refused: Vec<RefusedHere>,
+    /// How much of the capacity there is would be needed for all who come: 1 is just enough.
+    pub wanted_ratio: f64,
+    /// How busy the upstream says it is.
+    pub utilization: Option<f64>,
+    /// Whether callers are told not to retry, because so many of them do.
+    pub advises_against_retries: bool,
+}
+
+impl Places for Bulkhead {
+    fn give_back(&self, ended: Ended) {
+        let shared = &*self.shared;
+        shared.limiter.give_back(ended);
+        // See `wait`.
+        fence(Ordering::SeqCst);
+        if shared.waiting.load(Ordering::Relaxed) > 0 {
+            self.pass_on_if_free(shared.clock.moment());
+        }
+    }
+}
+
+/// Tells those who left the queue why.
+fn turn_away(left: Vec<Left<Waiter>>) {
+    for Left { entry, reason, .. } in left {
+        let door = Arc::clone(&entry.payload.door);
+        let refusal = Refusal { reason, retry: Retry::After(TICK) };
+        entry.payload.tell(Err(door.refuse(entry.criticality, refusal)));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! What went through a bulkhead, counted where no other thread writes, and what moves its edge.
+//!
+//! The edge wants to know, twice a second: how many came, how many went in, how many were served, how many wait, and how
+//! busy the places were on average. Two of these are counted as requests come; the others follow:
+//!
+//! ```text
+//! entered = arrived − refused at the edge        served = entered − left the queue unserved − more waiting than before
+//! ```
+//!
+//! How busy the places were is what those who came found: who comes at random sees the average over time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidegate_core::concurrency::Surroundings;
+use tidegate_core::shed::{Edge, Flow, Steering, Tick};
+use tidegate_core::signal::Smoothed;
+use tidegate_core::{Criticality, Invalid, Moment, Ratio, Reason};
+
+use super::lock;
+
+/// How often the edge moves.
+pub const TICK: Duration = Duration::from_millis(500);
+
+/// Over how long waits and wants are averaged: long enough to be read, short enough to be news.
+const RECENT: Duration = Duration::from_secs(5);
+
+/// How long what an upstream said of itself is believed.
+const BELIEVED: Duration = Duration::from_secs(10);
+
+/// How busy is counted in: thousandths of the places.
+const WHOLE: u64 = 1_000;
+
+/// Why requests are refused at a bulkhead.
+const REASONS: [Reason; 7] = [
+    Reason::Shed,
+    Reason::LimitReached,
+    Reason::WaitTooLong,
+    Reason::QueueFull,
+    Reason::Displaced,
+    Reason::StandingQueue,
+    Reason::DeadlinePassed,
+];
+
+/// Refusals for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedHere {
+    /// Why.
+    pub reason: Reason,
+    /// How many of each level.
+    pub counts: [u64; 4],
+}
+
+/// What one entrance has counted, on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Counts {
+    arrived: [AtomicU64; 4],
+    /// The sum of what each found, in thousandths of the places.
+    busy: AtomicU64,
+    /// Gone before their turn came.
+    abandoned: AtomicU64,
+    refused: [[AtomicU64; 4]; REASONS.len()],
+}
+
+impl Counts {
+    #[inline]
+    pub(super) fn arrived(&self, level: Criticality, in_flight: u64, limit: u32) {
+        self.arrived[level.index()].fetch_add(1, Ordering::Relaxed);
+        let busy = (in_flight * WHOLE).checked_div(limit.into()).unwrap_or(WHOLE).min(WHOLE);
+        self.busy.fetch_add(busy, Ordering::Relaxed);
+    }
+
+    pub(super) fn abandoned(&self) {
+        self.abandoned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn refused(&self, level: Criticality, reason: Reason) {
+        let known = REASONS.iter().position(|known| *known == reason);
+        if let Some(counts) = known.and_then(|index| self.refused.get(index)) {
+            counts[level.index()].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Sums over all entrances.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    arrived: [u64; 4],
+    busy: u64,
+    abandoned: u64,
+    refused: [[u64; 4]; REASONS.len()],
+    /// How many waited when it was summed.
+    waiting: u64,
+}
+
+/// All entrances together, over time.
+#[derive(Debug)]
+pub(super) struct Flows {
+    stripes: Mutex<Vec<Arc<Counts>>>,
+    /// When the edge moves next.
+    due: AtomicU64,
+    steered: Mutex<Steered>,
+}
+
+#[derive(Debug)]
+struct Steered {
+    steering: Steering,
+    before: Totals,
+    wanted: Smoothed,
+    delay: Smoothed,
+    utilization: Smoothed,
+}
+
+impl Flows {
+    pub(super) fn new(now: Moment) -> Result<Self, Invalid> {
+        let steered = Steered {
+            steering: Steering::default(),
+            before: Totals::default(),
+            wanted: Smoothed::new(RECENT)?,
+            delay: Smoothed::new(RECENT)?,
+            utilization: Smoothed::new(RECENT)?,
+        };
+        Ok(Self {
+            stripes: Mutex::default(),
+            due: AtomicU64::new(now.plus(TICK).nanos()),
+            steered: Mutex::new(steered),
+        })
+    }
+
+    /// Where a new entrance counts.
+    pub(super) fn stripe(&self) -> Arc<Counts> {
+        let counts = Arc::new(Counts::default());
+        lock(&self.stripes).push(Arc::clone(&counts));
+        counts
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self, now: Moment) -> bool {
+        now.nanos() >= self.due.load(Ordering::Relaxed)
+    }
+
+    /// Where the edge is from now on, if it is time and nobody else is looking.
+    pub(super) fn look(&self, now: Moment, waiting: u64) -> Option<Edge> {
+        let mut steered = self.steered.try_lock().ok()?;
+        if !self.is_due(now) {
+            return None;
+        }
+        self.due.store(now.plus(TICK).nanos(), Ordering::Relaxed);
+        let totals = self.totals(waiting);
+        let seen = Seen::between(&steered.before, &totals);
+        steered.before = totals;
+        steered.wanted.tell(now, seen.wanted());
+        if waiting == 0 && seen.flow.served > 0 {
+            // Whoever finds a place at once does not say so each time.
+            steered.delay.tell(now, 0.0);
+        }
+        let tick = Tick { arrived: seen.arrived, flow: Some(seen.flow), ..Tick::default() };
+        Some(steered.steering.tick(&tick))
+    }
+
+    /// Somebody was served who had waited.
+    pub(super) fn waited(&self, now: Moment, waited: Duration) {
+        lock(&self.steered).delay.tell(now, waited.as_secs_f64());
+    }
+
+    pub(super) fn utilized(&self, now: Moment, utilization: f64) {
+        lock(&self.steered).utilization.tell(now, utilization);
+    }
+
+    pub(super) fn utilization(&self, now: Moment) -> Option<f64> {
+        lock(&self.steered).utilization.value_within(BELIEVED, now)
+    }
+
+    /// What is known of where the time goes.
+    pub(super) fn surroundings(&self, now: Moment) -> Surroundings {
+        let utilization = self.utilization(now).and_then(|value| Ratio::new(value.clamp(0.0, 1.0)).ok());
+        Surroundings { utilisation: utilization, is_dependency_slow: false }
+    }
+
+    pub(super) fn queue_delay(&self, now: Moment) -> Duration {
+        let recent = lock(&self.steered).delay.value_within(RECENT * 2, now);
+        Duration::try_from_secs_f64(recent.unwrap_or(0.0)).unwrap_or_default()
+    }
+
+    pub(super) fn wanted(&self) -> f64 {
+        lock(&self.steered).wanted.value().unwrap_or(0.0)
+    }
+
+    pub(super) fn refused(&self) -> Vec<RefusedHere> {
+        let totals = self.totals(0);
+        let named = REASONS.iter().zip(totals.refused);
+        named.map(|(reason, counts)| RefusedHere { reason: *reason, counts }).collect()
+    }
+
+    fn totals(&self, waiting: u64) -> Totals {
+        let mut totals = Totals { waiting, ..Totals::default() };
+        for counts in lock(&self.stripes).iter() {
+            let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            add(&mut totals.arrived, &counts.arrived);
+            totals.busy += read(&counts.busy);
+            totals.abandoned += read(&counts.abandoned);
+            for (sums, counts) in totals.refused.iter_mut().zip(&counts.refused) {
+                add(sums, counts);
+            }
+        }
+        totals
+    }
+}
+
+fn add(sums: &mut [u64; 4], counts: &[AtomicU64; 4]) {
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+}
+
+/// What happened in one tick.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    arrived: [u64; 4],
+    flow: Flow,
+}
+
+impl Seen {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a tick")]
+    fn between(before: &Totals, after: &Totals) -> Self {
+        let arrived = std::array::from_fn(|level| after.arrived[level] - before.arrived[level]);
+        let came: u64 = arrived.iter().sum();
+        let refused = |totals: &Totals, is_at_edge: bool| -> u64 {
+            let those = REASONS.iter().zip(totals.refused);
+            let those = those.filter(|(reason, _)| (**reason == Reason::Shed) == is_at_edge);
+            those.flat_map(|(_, counts)| counts).sum()
+        };
+        let left = |totals: &Totals| refused(totals, false) + totals.abandoned + totals.waiting;
+        let entered = came.saturating_sub(refused(after, true) - refused(before, true));
+        // Those who wait now had entered and have not been served; those who waited before have, or left.
+        let served = (entered + left(before)).saturating_sub(left(after));
+        let busy = match came {
+            0 => 0.0,
+            came => (after.busy - before.busy) as f64 / (came * WHOLE) as f64,
+        };
+        let busy = Ratio::new(busy.min(1.0)).unwrap_or(Ratio::ONE);
+        Self { arrived, flow: Flow { entered, served, waiting: after.waiting, busy } }
+    }
+
+    /// How much of the capacity there is would be needed for all who came.
+    #[expect(clippy::cast_precision_loss, reason = "counts of a tick")]
+    fn wanted(&self) -> f64 {
+        let came: u64 = self.arrived.iter().sum();
+        if came == 0 {
+            return 0.0;
+        }
+        self.flow.busy.value() * came as f64 / self.flow.served.max(1) as f64
+    }
+}

@@ -1,0 +1,64 @@
+//! From what a policy says to what the core is told.
+
+use std::time::Duration;
+
+use tidegate_core::concurrency::{
+    Adaptive, Aimd, Bounds, Controller, Fixed, Gradient, Objective, Vegas, Windowing,
+};
+use tidegate_core::queue::{self, Codel, DropLaw, Fair, Order, Queue};
+use tidegate_core::{Invalid, Moment, Ratio};
+use tidegate_policy::policy::{self, Concurrency, LimitAlgorithm, WaitingOrder, WaitingQueue};
+
+/// What an answer may take where an upstream has no timeout at all.
+const LONGEST_ANSWER: Duration = Duration::from_secs(30);
+
+/// A queue that has not been empty for so many times its longest wait stands; ("Fail at Scale" has 100 ms and 5 ms).
+const STANDS_AFTER: u32 = 2;
+
+/// The share of the longest wait that is too long for all who wait in an interval.
+const CODEL_TARGET: u32 = 10;
+
+/// What is left of the limit when the service is overloaded.
+const BACKOFF: f64 = 0.9;
+
+pub(super) fn limiter(upstream: &policy::Upstream, now: Moment) -> Result<Adaptive, Invalid> {
+    let Concurrency { algorithm, min, max, latency, .. } = upstream.concurrency;
+    let objective = match (latency, upstream.timeout) {
+        (Some(latency), _) => Objective::latency(latency)?,
+        (None, Some(timeout)) => Objective::half_of(timeout)?,
+        (None, None) => Objective::latency(LONGEST_ANSWER)?,
+    };
+    let bounds = match algorithm {
+        LimitAlgorithm::Fixed => Bounds::exactly(max)?,
+        LimitAlgorithm::Aimd | LimitAlgorithm::Vegas | LimitAlgorithm::Gradient => Bounds::new(min..=max)?,
+    };
+    let controller = match algorithm {
+        LimitAlgorithm::Fixed => Controller::new(Fixed, bounds, objective),
+        LimitAlgorithm::Aimd => {
+            Controller::new(Aimd::new(Ratio::new(BACKOFF)?, objective.target())?, bounds, objective)
+        }
+        LimitAlgorithm::Vegas => Controller::new(Vegas, bounds, objective),
+        LimitAlgorithm::Gradient => Controller::new(Gradient::default(), bounds, objective),
+    };
+    Ok(Adaptive::new(controller, Windowing::default(), now))
+}
+
+pub(super) fn queue<T>(spec: &WaitingQueue, seed: u64) -> Result<Option<Queue<T>>, Invalid> {
+    if spec.timeout.is_zero() {
+        return Ok(None);
+    }
+    let bounds = queue::Bounds::new(spec.timeout)?.with_max_entries(spec.max_waiting)?;
+    let queue = match spec.order {
+        WaitingOrder::Fifo => Queue::new(bounds, Order::Fifo)?,
+        WaitingOrder::AdaptiveLifo => {
+            let stands = queue::Adaptive::new(spec.timeout * STANDS_AFTER)?;
+            Queue::new(bounds, Order::Adaptive(stands))?
+        }
+        WaitingOrder::Codel => {
+            let law = Codel::new(spec.timeout / CODEL_TARGET, spec.timeout * STANDS_AFTER)?;
+            Queue::new(bounds, Order::Fifo)?.with_drop_law(DropLaw::Codel(law))?
+        }
+        WaitingOrder::Fair => Queue::new(bounds, Order::Fair(Fair::new(seed)))?,
+    };
+    Ok(Some(queue))
+}
