@@ -4,6 +4,7 @@
 //! an error. So one look shows everything that is wrong.
 
 mod check;
+mod concurrency;
 mod limit;
 mod listener;
 mod matcher;

@@ -12,7 +12,9 @@ use std::fmt::Write;
 use crate::document::read::Read;
 use crate::document::spec::{Absent, Key, Section, Shape, Support};
 use crate::document::top::PolicyDoc;
-use crate::policy::{Limit, Policy, Rate, Rule, Shape as Counting, Upstream, UpstreamProtocol};
+use crate::policy::{
+    Concurrency, Limit, LimitAlgorithm, Policy, Rate, Rule, Shape as Counting, Upstream, UpstreamProtocol,
+};
 use crate::problem::{Problem, Problems};
 use crate::text::{self, Node, Source, Value};
 use short::written_out;
@@ -49,6 +51,8 @@ enum At<'a> {
     Route(usize),
     Listener(usize),
     Upstream(&'a Upstream),
+    /// How many requests an upstream may have in flight.
+    Concurrency(&'a Concurrency),
     Other,
 }
 
@@ -98,7 +102,10 @@ impl Writer<'_> {
             (Fill::Value(value), Absent::Follows(reason)) => (value, reason),
             (Fill::Value(value), _) => (value, "as it is compiled"),
             (Fill::Declared, Absent::Default(value, reason)) => (value.to_owned(), reason),
-            (Fill::Declared, Absent::Nothing(_) | Absent::Follows(_) | Absent::Required) => {
+            (
+                Fill::Declared,
+                Absent::Nothing(_) | Absent::Follows(_) | Absent::Required | Absent::EachDefault,
+            ) => {
                 return self.nothing(key, at);
             }
         };
@@ -122,6 +129,7 @@ impl Writer<'_> {
                 let _ = writeln!(self.out, "\n[{}]", header(&path));
                 let inner = match (at, key.name) {
                     (At::Rule(rule), "shadow") => rule.shadow.as_ref().map_or(At::Other, At::Numbers),
+                    (At::Upstream(upstream), "concurrency") => At::Concurrency(&upstream.concurrency),
                     _ => At::Other,
                 };
                 self.section(section, written, &inner, &path);
@@ -182,6 +190,11 @@ impl Writer<'_> {
                 UpstreamProtocol::H2 => "h2",
                 UpstreamProtocol::Auto => "auto",
             })),
+            At::Concurrency(limit) => match (key, limit.algorithm) {
+                ("min" | "latency", LimitAlgorithm::Fixed) => Fill::Leave,
+                ("min", _) => Fill::Value(limit.min.to_string()),
+                _ => Fill::Declared,
+            },
             At::Top | At::Listener(_) | At::Upstream(_) | At::Other => Fill::Declared,
         }
     }
@@ -241,9 +254,9 @@ fn is_single(written: Option<&Node>) -> bool {
     written.is_some_and(|node| !matches!(node.value, Value::Table(_) | Value::List(_)))
 }
 
-/// Tables at the top whose keys all have their defaults are shown even when they were not written.
+/// Tables whose keys have their defaults are shown even when they were not written.
 fn is_always_shown(key: &Key, path: &[&str]) -> bool {
-    path.is_empty() && matches!(key.shape, Shape::Section(_))
+    key.absent == Absent::EachDefault || path.is_empty() && matches!(key.shape, Shape::Section(_))
 }
 
 fn named<'a>(policy: &'a Policy, at: &At<'a>, group: &str, name: &str) -> At<'a> {

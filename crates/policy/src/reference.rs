@@ -109,5 +109,6 @@ fn absent(absent: Absent) -> String {
         Absent::Required => "required".to_owned(),
         Absent::Default(value, reason) => format!("`{value}`: {reason}"),
         Absent::Follows(words) | Absent::Nothing(words) => words.to_owned(),
+        Absent::EachDefault => "every key of it has its default".to_owned(),
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Criticality, Moment, WallTime};
 use tidegate_policy::policy::{
-    AccessLog, ClientAddress, Concurrency, CriticalitySource, Endpoint, KeySource, LegacyReset, Limit, Listener,
-    LogAlways, LogFormat, LogTarget, MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE,
-    MOST_SOURCES_A_KEY, Mode, Network, PathPattern, Policy, Protocols, Rate, RatelimitFields, Secret, Server,
-    Settle, Shape, Tls, Upstream, UpstreamProtocol,
+    AccessLog, ClientAddress, Concurrency, CriticalitySource, Endpoint, KeySource, LegacyReset, Limit,
+    LimitAlgorithm, Listener, LogAlways, LogFormat, LogTarget, MOST_OVERRIDES, MOST_PLANS_A_RULE,
+    MOST_RULES_A_ROUTE, MOST_SOURCES_A_KEY, Mode, Network, PathPattern, Policy, Protocols, Rate,
+    RatelimitFields, Secret, Server, Settle, Shape, Tls, Upstream, UpstreamProtocol, WaitingOrder,
+    WaitingQueue,
 };
 use tidegate_policy::{Attributes, Code, Decision, Gate, Now, Source, callers_file, read};
 
@@ -79,7 +80,6 @@ fn what_is_not_supported_yet_is_refused_by_name() {
         "telemetry.otlp",
         "upstream.orders.attempt_timeout",
         "upstream.orders.breaker",
-        "upstream.orders.concurrency",
         "upstream.orders.deadline",
         "upstream.orders.fallback",
         "upstream.orders.retry",
@@ -198,11 +198,18 @@ fn the_gateway_compiles_to_what_it_says() {
         connect_timeout: Duration::from_millis(250),
         max_connections: 100,
         idle_timeout: seconds(30),
-        concurrency: Concurrency::default(),
+        concurrency: Concurrency {
+            algorithm: LimitAlgorithm::Gradient,
+            min: 20,
+            max: 400,
+            latency: Some(Duration::from_millis(500)),
+            queue: WaitingQueue { timeout: Duration::ZERO, order: WaitingOrder::Fair, max_waiting: 1_000 },
+        },
     };
     let reports = Upstream::new("reports", vec![Endpoint::new(true, "reports.example.com", None)]);
     assert_eq!(reports.protocol, UpstreamProtocol::Auto, "what TLS negotiates");
-    let reports = Upstream { timeout: None, ..reports };
+    let fixed = Concurrency { algorithm: LimitAlgorithm::Fixed, min: 5, max: 5, ..Concurrency::default() };
+    let reports = Upstream { timeout: None, concurrency: fixed, ..reports };
     assert_eq!(policy.upstreams, [Arc::new(orders), Arc::new(reports)]);
     let log = AccessLog {
         to: LogTarget::File("/var/log/tidegate.json".to_owned()),

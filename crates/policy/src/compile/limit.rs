@@ -340,7 +340,7 @@ fn span<T>(field: &Option<Field<T>>) -> Option<Span> {
     field.as_ref().map(|field| field.key_span)
 }
 
-fn not_for_this(key: &str, owner: &str, what: &str, path: &str, at: Span) -> Problem {
+pub(super) fn not_for_this(key: &str, owner: &str, what: &str, path: &str, at: Span) -> Problem {
     let message = format!("`{key}` belongs to {owner} and does nothing in {what}");
     Problem::new(Code::NotForThis, message).at(at).path(format!("{path}.{key}")).label("remove it")
 }

@@ -52,7 +52,7 @@ pub(super) fn patience(
     Some(field.value.duration)
 }
 
-fn outside(value: impl Display, allowed: &str, span: Span, path: &str) -> Problem {
+pub(super) fn outside(value: impl Display, allowed: &str, span: Span, path: &str) -> Problem {
     let key = path.rsplit('.').next().unwrap_or(path);
     let problem = Problem::new(Code::BadNumber, format!("{key} is {value}, but must be {allowed}"));
     problem.at(span).path(path).label("change it, or remove it for the default")

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::check_name;
 use super::range::{count, patience};
+use super::{check_name, concurrency};
 use crate::document::read::{Either, Field};
 use crate::document::top::PolicyDoc;
 use crate::document::upstream::{ProtocolWord, UpstreamDoc};
@@ -58,9 +58,11 @@ fn upstream(name: &str, written: &UpstreamDoc, path: &str, problems: &mut Proble
         .unwrap_or(default.max_connections),
         idle_timeout: patience(written.idle_timeout.as_ref(), &format!("{path}.idle_timeout"), problems)
             .unwrap_or(default.idle_timeout),
+        concurrency: concurrency::compile(name, written, path, problems),
         ..default
     };
     too_short(&compiled, written, path, problems);
+    concurrency::too_patient(&compiled, written, path, problems);
     compiled
 }
 

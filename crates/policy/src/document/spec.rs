@@ -39,6 +39,8 @@ pub enum Absent {
     Follows(&'static str),
     /// Nothing, which means this.
     Nothing(&'static str),
+    /// The defaults of its keys: it is a table.
+    EachDefault,
 }
 
 /// Whether this version acts on something.

@@ -24,7 +24,7 @@ section! {
         /// The service behind the gateway: a URL, short for `[upstream.default]` with one endpoint, or tables by name.
         upstream "upstream": Either<Endpoint, Named<UpstreamDoc>>, Nothing("decisions are made, and nothing is sent on"), "\"http://127.0.0.1:3000\"", Built;
         /// The process itself.
-        server "server": ServerDoc, Nothing("every key of it has its default"), "{ admin = \"127.0.0.1:9900\" }", Built;
+        server "server": ServerDoc, EachDefault, "{ admin = \"127.0.0.1:9900\" }", Built;
         /// Addresses on which callers are served.
         listener "listener": Vec<Field<ListenerDoc>>, Nothing("`listen` says it, or nobody is served"), "[{ bind = \"0.0.0.0:8080\" }]", Built;
         /// Stores that several instances share counters in.

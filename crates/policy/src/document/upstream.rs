@@ -28,11 +28,11 @@ section! {
         /// How long one attempt may take: a length of time, or a percentile of what was observed.
         attempt_timeout "attempt_timeout": String, Nothing("as long as the request may"), "\"p99.9\"", NotYet;
         /// Deadlines of callers.
-        deadline "deadline": DeadlineDoc, Nothing("every key of it has its default"), "{ accept = [\"grpc-timeout\"], forward = true }", NotYet;
+        deadline "deadline": DeadlineDoc, EachDefault, "{ accept = [\"grpc-timeout\"], forward = true }", NotYet;
         /// How many requests may be in flight.
-        concurrency "concurrency": ConcurrencyDoc, Nothing("it is found out while serving"), "{ algorithm = \"vegas\", min = 10, max = 400 }", NotYet;
+        concurrency "concurrency": ConcurrencyDoc, EachDefault, "{ algorithm = \"vegas\", min = 10, max = 400 }", Built;
         /// Whether, when and how often to try again.
-        retry "retry": RetryDoc, Nothing("every key of it has its default"), "{ attempts = 3, budget = \"10%\" }", NotYet;
+        retry "retry": RetryDoc, EachDefault, "{ attempts = 3, budget = \"10%\" }", NotYet;
         /// When to stop calling.
         breaker "breaker": BreakerDoc, Nothing("there is none"), "{ failure_rate = \"50%\" }", NotYet;
         /// How refusals of the service itself are answered here already.
@@ -63,32 +63,41 @@ section! {
 }
 
 section! {
-    /// How many requests may be in flight.
+    /// How many requests may be in flight, over all workers; what comes beyond waits for a place.
     ConcurrencyDoc "concurrency" {
-        /// How the limit is found.
-        algorithm "algorithm": LimitAlgorithm, Default("\"vegas\"", "it needs no numbers"), "\"vegas\"", NotYet;
-        /// The lowest limit.
-        min "min": u64, Default("10", "some must always pass, or nothing is learnt"), "10", NotYet;
-        /// The highest limit.
-        max "max": u64, Default("1000", "every limit has a bound"), "400", NotYet;
-        /// How requests wait.
-        queue "queue": WaitDoc, Nothing("every key of it has its default"), "{ timeout = \"50ms\", order = \"adaptive_lifo\" }", NotYet;
+        /// How the limit is found: from the queue inside the service (`vegas`), from how much slower answers become (`gradient`), from what the service refuses (`aimd`), or not at all (`fixed`).
+        algorithm "algorithm": LimitAlgorithmWord, Default("\"vegas\"", "it needs no numbers"), "\"vegas\"", Built;
+        /// The lowest limit: 1 to 65535.
+        min "min": u64, Follows("10, or `max` where that is less: some must always pass, or nothing is learnt"), "10", Built;
+        /// The highest limit; of `fixed`, the limit: 1 to 65535.
+        max "max": u64, Default("1000", "every limit has a bound"), "400", Built;
+        /// How long an answer may take before the limit shrinks, however long answers took before.
+        latency "latency": Length, Nothing("half of the upstream's `timeout`, where it has one"), "\"500ms\"", Built;
+        /// How requests wait for a place.
+        queue "queue": WaitDoc, EachDefault, "{ timeout = \"50ms\", order = \"adaptive_lifo\" }", Built;
     }
 }
 
 choice! {
     /// How a limit is found.
-    LimitAlgorithm { Fixed "fixed" NotYet; Aimd "aimd" NotYet; Vegas "vegas" NotYet; Gradient "gradient" NotYet; }
+    LimitAlgorithmWord { Fixed "fixed" Built; Aimd "aimd" Built; Vegas "vegas" Built; Gradient "gradient" Built; }
 }
 
 section! {
-    /// How requests wait.
+    /// How requests wait for a place: the more critical always before the less.
     WaitDoc "queue" {
-        /// How long at most.
-        timeout "timeout": Length, Default("\"50ms\"", "who waits longer retries anyway"), "\"50ms\"", NotYet;
-        /// Who comes first.
-        order "order": String, Default("\"adaptive_lifo\"", "under overload the newest still has a caller"), "\"adaptive_lifo\"", NotYet;
+        /// How long at most, up to 10 minutes; with `"0s"` nobody waits.
+        timeout "timeout": Length, Default("\"50ms\"", "who waits longer retries anyway"), "\"50ms\"", Built;
+        /// Who comes first among those of the same criticality: the oldest (`fifo`, and `codel`, which lets some leave early while the queue stands), the newest while the queue stands (`adaptive_lifo`), or callers in turn (`fair`).
+        order "order": WaitingOrderWord, Default("\"adaptive_lifo\"", "under overload the newest still has a caller"), "\"fair\"", Built;
+        /// How many may wait: 1 to 1000000.
+        max_waiting "max_waiting": u64, Default("10000", "every queue has a bound, and its time is up long before"), "1000", Built;
     }
+}
+
+choice! {
+    /// Who comes first.
+    WaitingOrderWord { Fifo "fifo" Built; AdaptiveLifo "adaptive_lifo" Built; Codel "codel" Built; Fair "fair" Built; }
 }
 
 section! {
@@ -103,7 +112,7 @@ section! {
         /// The share of attempts that may be retries.
         budget "budget": Percent, Default("\"10%\"", "more multiplies an overload"), "\"10%\"", NotYet;
         /// How long to wait before.
-        backoff "backoff": BackoffDoc, Nothing("every key of it has its default"), "{ base = \"25ms\", max = \"250ms\" }", NotYet;
+        backoff "backoff": BackoffDoc, EachDefault, "{ base = \"25ms\", max = \"250ms\" }", NotYet;
     }
 }
 

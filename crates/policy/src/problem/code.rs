@@ -201,6 +201,9 @@ codes! {
     UpgradeNeedsHttp1 = 318 Error "an upgrade over HTTP/2",
         "A connection turns to another protocol by a request of HTTP/1.1, and the route's upstream may be spoken to in HTTP/2.",
         "Write `protocol = \"http/1.1\"` in the upstream, or send these requests to another.";
+    EmptyRange = 319 Error "a lowest value above the highest",
+        "Nothing is at least the one and at most the other.",
+        "Lower `min`, or raise `max`.";
 }
 
 impl fmt::Display for Code {

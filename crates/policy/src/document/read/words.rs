@@ -71,6 +71,7 @@ const WORDS_ELSEWHERE: &[(&str, &str)] = &[
     ("unix", "epoch"),
     ("delta", "seconds"),
     ("errors", "failed"),
+    ("lifo", "adaptive_lifo"),
 ];
 
 /// The word of a choice.
@@ -104,7 +105,7 @@ pub(crate) fn choice<'a>(
             let lower = written.to_lowercase();
             let elsewhere =
                 WORDS_ELSEWHERE.iter().find(|(theirs, _)| *theirs == lower).map(|(_, ours)| *ours);
-            let meant = near.or(elsewhere.filter(|ours| words.iter().any(|(word, _)| word == ours)));
+            let meant = elsewhere.filter(|ours| words.iter().any(|(word, _)| word == ours)).or(near);
             let label = meant.map(|meant| format!("did you mean `{meant}`?"));
             let otherwise = if words.len() == 1 { "write that" } else { "write one of those" };
             problems.push(problem.label(label.unwrap_or_else(|| otherwise.to_owned())));
