@@ -8,6 +8,7 @@
 //! |---|---|---|---|
 //! | [`Admitted::complete`] | stand, or as settled | come back | as told |
 //! | [`Admitted::refund`] | are given back | come back | not counted |
+//! | [`Gate::turn_away`](crate::Gate::turn_away) | are given back | come back | none: it is refused after all |
 //! | dropped | stand, or as settled | come back | abandoned |
 
 mod admitted;
@@ -19,11 +20,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tidegate_core::keyed::Key;
-use tidegate_core::{Cost, Criticality, Invalid};
+use tidegate_core::{Cost, Criticality, Invalid, Ratio};
 
 pub use admitted::Admitted;
 pub(crate) use admitted::{Met, Mets, Took};
-pub use refused::{Cause, Refused};
+pub use refused::{By, Cause, ReasonWord, Refused};
 pub(crate) use standing::places;
 pub use standing::{Standing, Standings};
 
@@ -83,6 +84,17 @@ pub struct DecisionId(u64);
 impl DecisionId {
     pub(crate) const fn new(number: u64) -> Self {
         Self(number)
+    }
+
+    /// A share that goes with the number; those of one gate are spread evenly from 0 to 1.
+    #[must_use]
+    pub fn share(self) -> Ratio {
+        // The finaliser of splitmix64: the numbers themselves are evenly spaced, and neighbours would have shares that
+        // follow one another.
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let upper = (mixed >> 32) as u32;
+        Ratio::new(f64::from(upper) / f64::from(u32::MAX)).unwrap_or(Ratio::ONE)
     }
 
     /// Its digits in ASCII, for answers that are written too often for a formatter.

@@ -20,6 +20,7 @@
 //! | `charge` | charged by all or by none |
 //! | `books`, `recent` | numbers, counts, the last decisions, the heaviest callers |
 //! | `stripes` | what all threads write, spread out |
+//! | `turning` | what was admitted and then turned away by an upstream |
 //! | `admin` | what operators do to a running gate, and what they are told |
 //! | `explaining` | the walk of a decision, looked at instead of taken |
 
@@ -33,6 +34,7 @@ mod plan;
 mod recent;
 mod store;
 mod stripes;
+mod turning;
 mod walk;
 
 use std::collections::HashMap;
@@ -44,7 +46,7 @@ use tidegate_core::keyed::InFlightTable;
 use tidegate_core::{Invalid, Moment, Reason, Refusal, Retry, WallTime};
 
 use self::admin::Overlay;
-pub use self::admin::{Order, RuleRefusals, RuleStatistics, Statistics};
+pub use self::admin::{Order, RuleRefusals, RuleStatistics, Statistics, UpstreamRefusals};
 use self::books::{Books, Entry};
 use self::charge::Joint;
 pub(crate) use self::current::HeldPlan;
@@ -55,9 +57,10 @@ use self::plan::{Builder, Counters, Limits};
 pub(crate) use self::recent::Spot;
 use self::store::Store;
 pub(crate) use self::store::Ticket;
+pub use self::turning::Turned;
 use self::walk::{Ambiguous, Asks, Walk};
 use crate::attributes::Attributes;
-use crate::decision::{Admitted, Cause, Decision, Mets, Refused};
+use crate::decision::{Admitted, By, Cause, Decision, Mets, Refused};
 use crate::policy::{Limit, Policy};
 
 /// One reading of the driver's clocks.
@@ -91,7 +94,7 @@ pub struct Now {
 /// let Decision::Admit(admitted) = gate.decide(now, &request) else { panic!("it is the first") };
 /// admitted.complete(now, Outcome::Ok);
 /// let Decision::Refuse(refused) = gate.decide(now, &request) else { panic!("it is the second") };
-/// assert_eq!(refused.rule.name, "per_address");
+/// assert_eq!(refused.by.name(), "per_address");
 /// # Ok::<(), tidegate_core::Invalid>(())
 /// ```
 #[derive(Debug)]
@@ -190,7 +193,9 @@ impl Gate {
     ) -> Decision {
         let cause = match walk.ruled(rule).rule.limit {
             Limit::Rate(_) => Cause::Quota,
-            Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => Cause::Concurrency,
+            Limit::Concurrency(_) => Cause::Concurrency,
+            Limit::Reserve(_) => Cause::Reserve,
+            Limit::Shed(_) => Cause::Shed,
         };
         let mut decision = self.refuse(walk, plan, now, (rule, refusal), cause);
         // Into the decision itself: a list that is handed on is copied each time.
@@ -237,7 +242,7 @@ impl Gate {
             id,
             refusal,
             cause,
-            rule: Arc::clone(&ruled.rule),
+            by: By::Rule(Arc::clone(&ruled.rule)),
             criticality: walk.criticality,
             cost: walk.cost,
             plan: Arc::clone(plan),

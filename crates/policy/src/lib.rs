@@ -36,11 +36,11 @@ mod schema;
 pub mod text;
 
 pub use attributes::{Attributes, Field, Headers};
-pub use decision::{Admitted, Cause, Decision, DecisionId, Refused, Standing, Standings};
+pub use decision::{Admitted, By, Cause, Decision, DecisionId, ReasonWord, Refused, Standing, Standings};
 pub use effective::effective;
 pub use explain::Explanation;
 pub use flags::from_flags;
-pub use gate::{Gate, Now};
+pub use gate::{Gate, Now, Turned};
 pub use policy::Policy;
 pub use problem::{Code, Problem, Severity};
 pub use read::{callers_file, read};

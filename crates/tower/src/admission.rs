@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use http::{Method, Response, StatusCode};
 use http_body::Body;
-use tidegate_policy::Admitted;
+use tidegate_core::Refusal;
+use tidegate_policy::{Admitted, Gate, Refused, Turned};
 
 use crate::body::{CountedBody, GuardedBody};
 use crate::clock::Clock;
@@ -63,6 +64,18 @@ impl Admission {
             GuardedBody::served(body, self.guard)
         };
         Response::from_parts(head, body)
+    }
+
+    /// The upstream has no room for it: whatever it took comes back, and the gate that admitted it makes a refusal of
+    /// it.
+    ///
+    /// # Panics
+    /// Never: an admission holds what was admitted until it is consumed.
+    pub fn turn_away(self, gate: &Gate, upstream: &str, refusal: Refusal) -> Refused {
+        let now = self.guard.clock().now();
+        let admitted =
+            self.guard.release().expect("an admission holds what was admitted until it is consumed");
+        gate.turn_away(now, admitted, Turned { upstream, refusal })
     }
 
     /// The service broke before it answered.

@@ -100,6 +100,11 @@ impl Guard {
         self.complete();
     }
 
+    /// What the gate said, to be ended in another way.
+    pub(crate) fn release(mut self) -> Option<Admitted> {
+        self.admitted.take().map(|admitted| *admitted)
+    }
+
     fn complete(&mut self) {
         let now = self.clock.now();
         self.settle_bytes(now);

@@ -30,14 +30,12 @@ mod protobuf;
 mod sheet;
 mod structured;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tidegate_core::{Refusal, Retry};
-use tidegate_policy::policy::Rule;
-use tidegate_policy::{Admitted, Cause, DecisionId, Now, Refused, Standings};
+use tidegate_policy::{Admitted, By, Cause, DecisionId, Now, Refused, Standings};
 
 pub use tidegate_policy::policy::{LegacyReset, RatelimitFields};
 
@@ -98,15 +96,21 @@ impl Respond {
     #[must_use]
     pub fn refused(&self, now: Now, refused: &Refused, speech: Speech) -> Response<Bytes> {
         let kind = Kind::of(&refused.cause, refused.refusal.reason);
-        let standings = refused.standings(now);
+        let standings = if kind.shows_rules() { refused.standings(now) } else { Standings::default() };
         let detail = match &refused.cause {
             Cause::BadKey { header } => Detail::Repeated { header },
             Cause::Quota | Cause::Concurrency if kind == Kind::Blocked => {
-                Detail::Blocked { rule: &refused.rule.name }
+                Detail::Blocked { rule: refused.by.name() }
             }
             Cause::Quota | Cause::Concurrency => Detail::Rules(&standings),
+            Cause::Reserve | Cause::Shed | Cause::Overload => Detail::general(kind),
         };
-        let said = Said { kind, rule: Some(&refused.rule), detail, retry: refused.refusal.retry };
+        let retry = if kind == Kind::Overloaded {
+            spread(refused.refusal.retry, refused.id)
+        } else {
+            refused.refusal.retry
+        };
+        let said = Said { kind, by: Some(&refused.by), detail, retry };
         let (is_problem, has_fields) = (speech == Speech::Http, self.fields != RatelimitFields::Never);
         let case = Case { standings: &standings, said: Some(&said), is_problem, has_fields };
         let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
@@ -124,7 +128,7 @@ impl Respond {
             fields::write_legacy(headers, &standings, reset, said.retry_after(), now.wall);
         }
         if self.is_debugging {
-            structured::string(sheet.push("refused; rule="), |text| _ = text.push(&refused.rule.name));
+            structured::string(sheet.push("refused; rule="), |text| _ = text.push(refused.by.name()));
             write_id(headers, sheet, refused.id);
         }
         response
@@ -134,7 +138,7 @@ impl Respond {
     #[must_use]
     pub fn without_rule(&self, refusal: Refusal, speech: Speech) -> Response<Bytes> {
         let kind = Kind::of_reason(refusal.reason);
-        Said { kind, rule: None, detail: Detail::general(kind), retry: refusal.retry }.plain(speech)
+        Said { kind, by: None, detail: Detail::general(kind), retry: refusal.retry }.plain(speech)
     }
 
     /// The answer to a request that was not refused, and still cannot be served.
@@ -149,14 +153,14 @@ impl Respond {
         };
         // Trouble on the way says nothing about the next time.
         let retry = Retry::After(Duration::ZERO);
-        Said { kind, rule: None, detail: Detail::general(kind), retry }.plain(speech)
+        Said { kind, by: None, detail: Detail::general(kind), retry }.plain(speech)
     }
 
     /// The answer to a request that can be read in two ways.
     #[must_use]
     pub fn unclear(&self, unclear: Unclear, speech: Speech) -> Response<Bytes> {
         let detail = Detail::Words(unclear.what);
-        Said { kind: Kind::Unclear, rule: None, detail, retry: Retry::Never }.plain(speech)
+        Said { kind: Kind::Unclear, by: None, detail, retry: Retry::Never }.plain(speech)
     }
 
     /// Adds our fields to the answer of a request that was admitted. The clock is read only if there are any.
@@ -223,7 +227,7 @@ impl Speech {
 #[derive(Debug)]
 struct Said<'a> {
     kind: Kind,
-    rule: Option<&'a Arc<Rule>>,
+    by: Option<&'a By>,
     detail: Detail<'a>,
     retry: Retry,
 }
@@ -292,8 +296,8 @@ impl Said<'_> {
     /// Who refused, in the terms of RFC 9209.
     fn write_proxy_status(&self, headers: &mut HeaderMap, sheet: &mut Sheet) {
         sheet.push("tidegate;error=").push(self.kind.proxy_error());
-        if let Some(rule) = self.rule {
-            structured::string(sheet.push(";details="), |text| _ = text.push("rule=").push(&rule.name));
+        if let Some(by) = self.by {
+            structured::string(sheet.push(";details="), |text| _ = text.push("rule=").push(by.name()));
         }
         fields::append(headers, PROXY_STATUS, sheet.cut_field());
     }
@@ -329,6 +333,16 @@ impl Said<'_> {
 /// Nobody knows when work in flight ends, so a refusal for it names no time; a second is what we ask for.
 const fn named(delay: Duration) -> Duration {
     if delay.is_zero() { Duration::from_secs(1) } else { delay }
+}
+
+/// The time to wait when we are short of something, from half to two and a half times what the limiter says, so that
+/// those refused at once do not come back at once. The decision's number is the roll: drawn by nobody, different for
+/// each, and the same whenever the answer is written.
+fn spread(retry: Retry, id: DecisionId) -> Retry {
+    match retry {
+        Retry::After(delay) => Retry::After(named(delay).mul_f64(0.5 + 2.0 * id.share().value())),
+        Retry::Never => Retry::Never,
+    }
 }
 
 /// Adds what is on the sheet, and the id that the decision can be looked up by.

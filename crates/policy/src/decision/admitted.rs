@@ -201,12 +201,19 @@ impl Admitted {
 
     /// Ends it with everything given back that has not been settled: nothing was done for it.
     pub fn refund(mut self, now: Now) {
-        let Self { plan, mets, .. } = &mut self;
+        self.undo(now);
+    }
+
+    /// Gives everything back that has not been settled, and ends it without an outcome; nothing the second time.
+    pub(crate) fn undo(&mut self, now: Now) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let Self { plan, mets, .. } = self;
         for met in mets.iter_mut() {
             met.settle(plan, now, Cost::ZERO);
         }
         self.give_back();
-        self.is_over = true;
     }
 
     fn source(&self, met: &Met) -> Option<&Settle> {

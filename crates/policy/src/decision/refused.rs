@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use tidegate_core::keyed::Key;
-use tidegate_core::{Cost, Criticality, Refusal};
+use tidegate_core::{Cost, Criticality, Reason, Refusal};
 
 use super::{DecisionId, Mets, Standings, record};
 use crate::attributes::Attributes;
 use crate::gate::{HeldPlan, Now};
-use crate::policy::{Route, Rule};
+use crate::policy::{Limit, Route, Rule};
 use crate::record::Record;
 
 /// A request that may not pass now. It took nothing.
@@ -16,10 +16,10 @@ pub struct Refused {
     pub id: DecisionId,
     /// Why, and when it may work. Of several rules that refuse, the one with the longest way back answers.
     pub refusal: Refusal,
-    /// What kind of rule refused.
+    /// What kind of limiter refused.
     pub cause: Cause,
-    /// The rule that answers.
-    pub rule: Arc<Rule>,
+    /// Who answers.
+    pub by: By,
     /// How late it should be shed.
     pub criticality: Criticality,
     /// What its route says it costs.
@@ -32,6 +32,35 @@ pub struct Refused {
     pub(crate) mets: Mets,
 }
 
+/// Who refused.
+#[derive(Clone, Debug)]
+pub enum By {
+    /// A rule.
+    Rule(Arc<Rule>),
+    /// An upstream without room for it, by its name in metrics and records: `upstream:orders`.
+    Upstream(Arc<str>),
+}
+
+impl By {
+    /// What it is called in answers, records and metrics.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Rule(rule) => &rule.name,
+            Self::Upstream(name) => name,
+        }
+    }
+
+    /// The rule, if it is one.
+    #[must_use]
+    pub const fn rule(&self) -> Option<&Arc<Rule>> {
+        match self {
+            Self::Rule(rule) => Some(rule),
+            Self::Upstream(_) => None,
+        }
+    }
+}
+
 /// What kind of no it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -39,6 +68,12 @@ pub enum Cause {
     Quota,
     /// Too many are in flight.
     Concurrency,
+    /// What is left is kept for requests that matter more, or nothing is left.
+    Reserve,
+    /// Requests that matter as little are being shed.
+    Shed,
+    /// The rules let it pass, and the upstream had no room for it.
+    Overload,
     /// The request is not well made: a header field that is a key has several lines.
     BadKey {
         /// The field's name.
@@ -61,16 +96,101 @@ impl Refused {
             criticality: self.criticality,
             cost: self.cost,
             is_admitted: false,
-            rule: Some(self.rule.name.clone()),
+            rule: Some(self.by.name().to_owned()),
             reason: Some(self.refusal.reason.as_str().to_owned()),
             retry: Some(self.refusal.retry),
             ..record(&self.plan, (self.id, self.at), attributes, self.caller)
         }
     }
 
-    /// What its caller may be told of the rules it met, the violated ones marked. Shadow rules are not among them.
+    /// What its caller may be told of the rules it met, the violated ones marked. Shadow rules are not among them, nor
+    /// those that say what we can bear; of a request that an upstream turned away, nothing is told.
     #[must_use]
     pub fn standings(&self, now: Now) -> Standings<'_> {
         Standings::of(&self.plan, &self.mets, now, Some((self.position, self.refusal)))
+    }
+}
+
+/// The reason of a refusal in the few words that metrics have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReasonWord {
+    /// A quota is spent, or a key cannot be read.
+    Quota,
+    /// Too many are in flight.
+    Concurrency,
+    /// What is left is kept for others.
+    Reserve,
+    /// Its level of criticality is being shed.
+    Shed,
+    /// It would have waited too long, or has.
+    Queue,
+    /// The breaker of what would be called is open.
+    Breaker,
+    /// We hold back, since what would be called refuses.
+    Throttle,
+    /// Nobody would wait for the answer.
+    Deadline,
+}
+
+impl ReasonWord {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Quota,
+        Self::Concurrency,
+        Self::Reserve,
+        Self::Shed,
+        Self::Queue,
+        Self::Breaker,
+        Self::Throttle,
+        Self::Deadline,
+    ];
+
+    /// As metrics write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::Concurrency => "concurrency",
+            Self::Reserve => "reserve",
+            Self::Shed => "shed",
+            Self::Queue => "queue",
+            Self::Breaker => "breaker",
+            Self::Throttle => "throttle",
+            Self::Deadline => "deadline",
+        }
+    }
+
+    /// What a rule with this limit refuses for.
+    #[must_use]
+    pub const fn of_limit(limit: &Limit) -> Self {
+        match limit {
+            Limit::Rate(_) => Self::Quota,
+            Limit::Concurrency(_) => Self::Concurrency,
+            Limit::Reserve(_) => Self::Reserve,
+            Limit::Shed(_) => Self::Shed,
+        }
+    }
+
+    /// What an upstream refuses for with this reason.
+    #[must_use]
+    pub const fn of_reason(reason: Reason) -> Self {
+        match reason {
+            Reason::QuotaSpent
+            | Reason::CostAboveBurst
+            | Reason::Blocked
+            | Reason::OverflowSpent
+            | Reason::AmbiguousKey => Self::Quota,
+            Reason::LimitReached => Self::Concurrency,
+            Reason::Reserved => Self::Reserve,
+            Reason::Shed => Self::Shed,
+            Reason::WaitTooLong | Reason::QueueFull | Reason::Displaced | Reason::StandingQueue => {
+                Self::Queue
+            }
+            Reason::BreakerOpen => Self::Breaker,
+            Reason::Throttled | Reason::RetryBudgetSpent | Reason::AttemptsSpent | Reason::NotRetryable => {
+                Self::Throttle
+            }
+            Reason::DeadlinePassed => Self::Deadline,
+        }
     }
 }

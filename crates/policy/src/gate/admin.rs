@@ -20,7 +20,7 @@ use tidegate_core::{Invalid, Moment, Usage};
 
 use super::current::{Current, Own, Switch};
 use super::keys::{Keying, Part, written};
-use super::plan::{Builder, Chosen, Counters, Measure, Ruled};
+use super::plan::{Builder, Chosen, Counters, Measure, Plan, Ruled};
 use super::stripes::Count;
 use super::{Gate, Now};
 use crate::decision::{DecisionId, places};
@@ -53,14 +53,34 @@ pub struct Order {
 /// What a gate has done since it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Decisions that admitted.
+    /// Decisions that admitted. A request that an upstream turns away leaves this count for the other one.
     pub admitted: u64,
-    /// Decisions that refused.
+    /// Decisions that refused, and requests that an upstream turned away.
     pub refused: u64,
     /// How many admitted requests ended so: ok, failed, overloaded, abandoned.
     pub ended: [u64; 4],
     /// Its rules, in the order of the policy.
     pub rules: Vec<RuleStatistics>,
+    /// Its upstreams, in the order of the policy.
+    pub upstreams: Vec<UpstreamRefusals>,
+}
+
+/// What one upstream has turned away of what the rules had admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamRefusals {
+    /// Its name in metrics and records: `upstream:orders`.
+    pub name: Arc<str>,
+    /// By reason, in the order of [`ReasonWord::ALL`](crate::ReasonWord::ALL), and by criticality, in the order of
+    /// [`Criticality::ALL`](tidegate_core::Criticality::ALL).
+    pub refused: [[u64; 4]; 8],
+}
+
+impl UpstreamRefusals {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.refused.iter().flatten().sum()
+    }
 }
 
 /// What one rule has done.
@@ -70,7 +90,7 @@ pub struct RuleStatistics {
     pub rule: String,
     /// Its mode at this moment.
     pub mode: Mode,
-    /// Requests that passed while it was enforced.
+    /// Requests that it let pass while it was enforced, those among them that an upstream then turned away.
     pub admitted: u64,
     /// Requests that it refused.
     pub refused: u64,
@@ -88,10 +108,10 @@ pub struct RuleStatistics {
     pub bytes: usize,
 }
 
-/// What one rule has refused.
+/// What one rule has refused, or an upstream has turned away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleRefusals {
-    /// Its name.
+    /// Its name; of an upstream, `upstream:orders`.
     pub rule: String,
     /// Requests that it refused.
     pub refused: u64,
@@ -256,7 +276,8 @@ impl Gate {
         self.books.callers.fade();
     }
 
-    /// What each rule has refused, without looking into the tables: to be asked every second.
+    /// What each rule has refused, and each upstream that has turned anything away, without looking into the tables:
+    /// to be asked every second.
     #[must_use]
     pub fn refusals(&self) -> Vec<RuleRefusals> {
         let plan = Arc::clone(&self.current.read().plan);
@@ -273,7 +294,14 @@ impl Gate {
                 overflowed: overflowed.sum(),
             }
         };
-        plan.rules.iter().map(refusals).collect()
+        let turned = upstreams(&plan).filter(|upstream| upstream.total() > 0);
+        let turned = turned.map(|upstream| RuleRefusals {
+            rule: upstream.name.to_string(),
+            refused: upstream.total(),
+            shadow_refused: 0,
+            overflowed: 0,
+        });
+        plan.rules.iter().map(refusals).chain(turned).collect()
     }
 
     /// What it has done since it was made. Counting keys walks the tables beside live traffic.
@@ -313,6 +341,7 @@ impl Gate {
             refused,
             ended: outcomes.map(|outcome| self.books.ended[outcome as usize].sum()),
             rules: rules.collect(),
+            upstreams: upstreams(&current.plan).collect(),
         }
     }
 
@@ -385,6 +414,13 @@ impl Gate {
         let (chosen, _) = limits.choose(index, current.plan.policy.default_criticality, known);
         Some(then(chosen, key))
     }
+}
+
+fn upstreams(plan: &Plan) -> impl Iterator<Item = UpstreamRefusals> {
+    plan.upstreams.iter().map(|upstream| UpstreamRefusals {
+        name: Arc::clone(&upstream.refuses_as),
+        refused: upstream.counts.sums(),
+    })
 }
 
 fn modes(overlay: &Overlay, rules: &[Ruled]) -> Arc<[Switch]> {

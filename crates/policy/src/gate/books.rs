@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_core::heavy::{Event, TopCallers};
 use tidegate_core::keyed::Key;
 use tidegate_core::permit::Outcome;
-use tidegate_core::{Cost, Invalid, Refusal};
+use tidegate_core::{Cost, Criticality, Invalid, Refusal};
 
 use super::Now;
 use super::keys::Part;
 use super::recent::{Note, Recent, Spot, Text};
-use super::stripes::{Count, STRIPES};
+use super::stripes::{Apart, Count, Counts, STRIPES};
 use super::walk::Walk;
-use crate::decision::DecisionId;
+use crate::decision::{Admitted, DecisionId, ReasonWord};
 use crate::policy::Network;
 
 /// Callers on each list of the heaviest.
@@ -39,6 +39,22 @@ pub(crate) struct RuleCounts {
     pub(crate) shadow_refused: Count,
 }
 
+/// What one upstream has turned away since the gate was made, by reason and criticality.
+#[derive(Debug, Default)]
+pub(crate) struct TurnedCounts(Counts<{ ReasonWord::ALL.len() * 4 }>);
+
+impl TurnedCounts {
+    fn add(&self, word: ReasonWord, criticality: Criticality) {
+        self.0.add(word as usize * 4 + criticality.index());
+    }
+
+    /// In the order of [`ReasonWord::ALL`], then of [`Criticality::ALL`].
+    pub(crate) fn sums(&self) -> [[u64; 4]; ReasonWord::ALL.len()] {
+        let sum = |word| Criticality::ALL.map(|level| self.0.sum(word as usize * 4 + level.index()));
+        ReasonWord::ALL.map(sum)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Books {
     /// In parts by caller, so that the same requests get the same numbers each time.
@@ -46,6 +62,9 @@ pub(crate) struct Books {
     /// An odd number, so that multiplying by it maps every number to another one.
     stride: u64,
     rules: Mutex<BTreeMap<String, Arc<RuleCounts>>>,
+    upstreams: Mutex<BTreeMap<String, Arc<TurnedCounts>>>,
+    /// Requests turned away of callers that nobody could name, by the callers' part.
+    unnamed: [Apart<AtomicU64>; STRIPES],
     pub(crate) callers: TopCallers,
     pub(crate) recent: Recent,
     pub(crate) refused: Count,
@@ -68,6 +87,8 @@ impl Books {
             decided: Count::default(),
             stride: seed | 1,
             rules: Mutex::default(),
+            upstreams: Mutex::default(),
+            unnamed: Default::default(),
             callers: TopCallers::new(TOP_CALLERS)?,
             recent: Recent::new(),
             refused: Count::default(),
@@ -160,6 +181,47 @@ impl Books {
     pub(crate) fn end(&self, spot: Spot, id: DecisionId, outcome: Outcome, took: Option<Duration>) {
         self.ended[outcome as usize].add();
         self.recent.end(spot, id, outcome, took);
+    }
+
+    /// A request that was admitted is refused after all, by an upstream with this name.
+    ///
+    /// Whoever turns it away does not know it any more: its caller's name is in the note of its admission, if there
+    /// is one. In a flood not all have one, and those without are counted with the next one of their part that has.
+    pub(crate) fn turn_away(
+        &self,
+        now: Now,
+        admitted: &Admitted,
+        refusal: Refusal,
+        (by, counts): (&str, Option<&TurnedCounts>),
+    ) {
+        self.refused.add();
+        if let Some(counts) = counts {
+            counts.add(ReasonWord::of_reason(refusal.reason), admitted.criticality);
+        }
+        let part = usize::try_from(admitted.caller.map_or(0, Key::bits) % STRIPES as u64).unwrap_or(0);
+        let Apart(unnamed) = &self.unnamed[part];
+        let took = now.moment.since(admitted.began.moment);
+        let turned = |note: &mut Note| {
+            (note.rule, note.refusal, note.is_shadow_refused) = (Text::new(by), Some(refusal), false);
+            note.duration = Some(took);
+        };
+        let has_room = || self.recent.has_room(part, true, now.moment);
+        match self.recent.turn_away(admitted.spot, admitted.id, has_room, turned) {
+            Some(name) => {
+                if let Some(key) = admitted.caller {
+                    let times = unnamed.swap(0, Ordering::Relaxed).saturating_add(1);
+                    self.callers.record(key, name.as_str(), Event::Refused(times));
+                }
+            }
+            None if admitted.caller.is_some() => _ = unnamed.fetch_add(1, Ordering::Relaxed),
+            None => {}
+        }
+    }
+
+    /// The counts of the upstream with this name.
+    pub(crate) fn turned(&self, upstream: &str) -> Arc<TurnedCounts> {
+        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(upstreams.entry(upstream.to_owned()).or_default())
     }
 
     /// The counts of the rule with this name.

@@ -16,9 +16,10 @@ use tidegate_core::keyed::{InFlightTable, Key, MaxKeys};
 use tidegate_core::{Cost, Criticality, Invalid};
 
 use super::Now;
-use super::books::{Books, RuleCounts};
+use super::books::{Books, RuleCounts, TurnedCounts};
 use super::keys::{Keying, Keys, written};
 use super::store::{Counting, Store, family, store_for};
+use super::turning;
 use crate::policy::{KeySpec, Limit, Matcher, Policy, Rule};
 
 /// The most checks one request can meet: rules, and shadow values beside them.
@@ -40,6 +41,8 @@ pub(crate) struct Plan {
     /// In the order of the policy's routes.
     pub(crate) routes: Vec<Routed>,
     pub(crate) rules: Vec<Ruled>,
+    /// In the order of the policy's upstreams.
+    pub(crate) upstreams: Vec<Upstreamed>,
     pub(crate) stores: Vec<Arc<Kept>>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) books: Arc<Books>,
@@ -70,6 +73,14 @@ pub(crate) struct Ruled {
     /// What a request costs here, where that is not the route's cost.
     pub(crate) cost: Option<Cost>,
     pub(crate) counts: Arc<RuleCounts>,
+}
+
+/// What belongs to an upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct Upstreamed {
+    /// As it refuses: `upstream:orders`.
+    pub(crate) refuses_as: Arc<str>,
+    pub(crate) counts: Arc<TurnedCounts>,
 }
 
 /// Counters with their name.
@@ -280,8 +291,13 @@ impl Builder {
             Ok(Routed { checks, takes_all: route.matcher == Matcher::default() })
         });
         let routes = routes.collect::<Result<_, _>>()?;
+        let upstreams = policy.upstreams.iter().map(|upstream| Upstreamed {
+            refuses_as: turning::refuses_as(&upstream.name),
+            counts: books.turned(&upstream.name),
+        });
+        let upstreams = upstreams.collect();
         let (keys, books) = (self.keys, Arc::clone(books));
-        Ok((Plan { policy, routes, rules, stores: self.stores, keys, books }, limits))
+        Ok((Plan { policy, routes, rules, upstreams, stores: self.stores, keys, books }, limits))
     }
 
     fn rule_limits(&mut self, rule: &Rule, names: &[&str]) -> Result<RuleLimits, Invalid> {

@@ -248,6 +248,33 @@ impl Recent {
         }
     }
 
+    /// Takes the note of an admission to the refused ones, changed by `turn`, if there is room; returns the caller's
+    /// name. Nothing if the note is not there any more.
+    pub(crate) fn turn_away(
+        &self,
+        spot: Spot,
+        id: DecisionId,
+        has_room: impl FnOnce() -> bool,
+        turn: impl FnOnce(&mut Note),
+    ) -> Option<Text<32>> {
+        let spot = spot.0 as usize;
+        let Some(admitted) = spot.checked_sub(REFUSED) else {
+            // It is among the refused ones already, since a shadow would have refused it.
+            return self.refused.with(spot, id, |note| {
+                note.as_mut().map(|note| {
+                    turn(note);
+                    note.caller
+                })
+            });
+        };
+        let mut note = self.admitted.with(admitted, id, Option::take)?;
+        turn(&mut note);
+        if has_room() {
+            self.refused.keep(self.next_refused.fetch_add(1, Ordering::Relaxed), &note);
+        }
+        Some(note.caller)
+    }
+
     /// What is kept, the latest first.
     pub(crate) fn records(&self, is_refused_only: bool) -> Vec<Record> {
         let mut records: Vec<Record> = self.refused.records().collect();
@@ -275,6 +302,17 @@ impl Ring {
         let place = usize::try_from(turn % self.0.len() as u64).unwrap_or(0);
         *self.0[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(*note);
         place
+    }
+
+    /// Does something with the note at a place, if it is still that of this decision.
+    fn with<T>(
+        &self,
+        place: usize,
+        id: DecisionId,
+        then: impl FnOnce(&mut Option<Note>) -> Option<T>,
+    ) -> Option<T> {
+        let mut note = self.0.get(place)?.lock().unwrap_or_else(PoisonError::into_inner);
+        if note.as_ref().is_some_and(|note| note.id == id) { then(&mut note) } else { None }
     }
 
     fn records(&self) -> impl Iterator<Item = Record> {

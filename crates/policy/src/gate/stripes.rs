@@ -49,3 +49,25 @@ impl Count {
         self.0.iter().map(|part| part.0.load(Ordering::Relaxed)).sum()
     }
 }
+
+/// Several counts in parts, those of one part side by side: for counts of which there are many, each written seldom.
+#[derive(Debug)]
+pub(crate) struct Counts<const N: usize>([Apart<[AtomicU64; N]>; STRIPES]);
+
+impl<const N: usize> Default for Counts<N> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Apart([const { AtomicU64::new(0) }; N])))
+    }
+}
+
+impl<const N: usize> Counts<N> {
+    /// Adds one to the count with this number.
+    pub(crate) fn add(&self, number: usize) {
+        self.0[own()].0[number % N].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All parts of that count together.
+    pub(crate) fn sum(&self, number: usize) -> u64 {
+        self.0.iter().map(|part| part.0[number % N].load(Ordering::Relaxed)).sum()
+    }
+}

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each thread keeps the forms it filled in last, which makes the next refusal by the same rules cheaper by two fifths.
-//! A rule is known by its place in memory: another policy has other rules, and nobody takes the place of a rule whose
-//! form is kept, for the form holds on to it.
+//! A rule is known by its place in memory, and so is the name of an upstream: another policy has others, and nobody
+//! takes the place of what a form is kept for, since the form holds on to it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tidegate_core::{Cost, Retry};
 use tidegate_policy::policy::Rule;
-use tidegate_policy::{DecisionId, Standing, Standings};
+use tidegate_policy::{By, DecisionId, Standing, Standings};
 
 use super::detail::{Detail, seconds, whole_seconds};
 use super::kind::Kind;
@@ -61,8 +61,8 @@ struct Purpose {
 #[derive(Debug)]
 pub(crate) struct Form {
     purpose: Purpose,
-    /// The rule that answers.
-    by: Option<Arc<Rule>>,
+    /// Who answers.
+    by: Option<By>,
     rules: Vec<Told>,
     /// All fields of a problem; of them `RateLimit` is to be replaced, and `Retry-After` if it is another.
     status: StatusCode,
@@ -95,6 +95,14 @@ impl Told {
             && self.window == standing.window
             && self.is_violated == standing.is_violated
             && self.has_retry == has_retry(standing)
+    }
+}
+
+/// Its place in memory. A rule and a name never share one.
+fn place_of(by: &By) -> usize {
+    match by {
+        By::Rule(rule) => Arc::as_ptr(rule).addr(),
+        By::Upstream(name) => Arc::as_ptr(name).addr(),
     }
 }
 
@@ -161,6 +169,10 @@ impl Case<'_> {
         self.said?.retry_after()
     }
 
+    fn by(&self) -> Option<&By> {
+        self.said?.by
+    }
+
     /// Uses the form that was kept, or a new one, and keeps it.
     fn with_form<T>(&self, fill: impl FnOnce(&Form) -> T) -> T {
         let (purpose, place) = (self.purpose(), self.place());
@@ -192,7 +204,7 @@ impl Case<'_> {
 
     /// Where its form would be kept. Forms for the same place replace one another.
     fn place(&self) -> usize {
-        let start = usize::from(self.is_problem);
+        let start = usize::from(self.is_problem) ^ self.by().map_or(0, place_of);
         let mixed = self.standings.iter().fold(start, |mixed, standing| {
             mixed.rotate_left(7) ^ Arc::as_ptr(standing.rule).addr() ^ usize::from(standing.is_violated)
         });
@@ -200,10 +212,9 @@ impl Case<'_> {
     }
 
     fn fits(&self, form: &Form, purpose: Purpose) -> bool {
-        let by = self.said.and_then(|said| said.rule);
         let mut standings = self.standings.iter();
         form.purpose == purpose
-            && form.by.as_ref().map(Arc::as_ptr) == by.map(Arc::as_ptr)
+            && form.by.as_ref().map(place_of) == self.by().map(place_of)
             && form.rules.iter().all(|told| standings.next().is_some_and(|standing| told.fits(standing)))
             && standings.next().is_none()
     }
@@ -212,7 +223,7 @@ impl Case<'_> {
         let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
         let mut form = Form {
             purpose,
-            by: self.said.and_then(|said| said.rule).cloned(),
+            by: self.by().cloned(),
             rules: self.standings.iter().map(Told::new).collect(),
             status: self.said.map_or(StatusCode::OK, |said| said.kind.status()),
             headers: HeaderMap::new(),

@@ -43,6 +43,8 @@ impl Kind {
             (Cause::Quota, Reason::Blocked) => Self::Blocked,
             (Cause::Quota, _) => Self::Quota,
             (Cause::Concurrency, _) => Self::Concurrency,
+            (Cause::Reserve | Cause::Shed, _) => Self::Overloaded,
+            (Cause::Overload, reason) => Self::of_reason(reason),
         }
     }
 
@@ -166,6 +168,10 @@ mod tests {
         assert_eq!(Kind::of(&Cause::Quota, Reason::WaitTooLong).status(), 429);
         assert_eq!(Kind::of_reason(Reason::WaitTooLong).status(), 503);
         assert_eq!(Kind::of(&Cause::BadKey { header: "a".into() }, Reason::AmbiguousKey).status(), 400);
+        assert_eq!(Kind::of(&Cause::Reserve, limit).status(), 503);
+        assert_eq!(Kind::of(&Cause::Shed, Reason::Shed).status(), 503);
+        assert_eq!(Kind::of(&Cause::Overload, limit).status(), 503);
+        assert_eq!(Kind::of(&Cause::Overload, Reason::DeadlinePassed).status(), 504);
     }
 
     #[test]

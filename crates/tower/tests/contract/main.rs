@@ -16,3 +16,4 @@ mod spelling;
 mod support;
 mod swapping;
 mod telling;
+mod turning;

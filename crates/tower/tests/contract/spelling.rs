@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 use tidegate_core::{Cost, Moment, Reason, Refusal, Retry, WallTime};
 use tidegate_policy::policy::{KeySource, KeySpec, Policy, Rule, RuleCost, Settle};
-use tidegate_policy::{Admitted, Attributes, Decision, Gate, Now, Refused};
+use tidegate_policy::{Admitted, Attributes, Decision, Gate, Now, Refused, Turned};
 use tidegate_tower::identify::Unclear;
 use tidegate_tower::respond::{LegacyReset, RatelimitFields, Speech, Trouble};
 use tidegate_tower::{Clock, Respond};
@@ -173,6 +173,26 @@ fn other_refusals(answers: &mut Answers) {
     answers.add("a key sent twice, from a browser", &respond.refused(NOW, &twice, Speech::GrpcWeb));
 }
 
+/// What an upstream says to a request that its rules admitted. The time to wait follows from the decision's number.
+fn turned_away(answers: &mut Answers) {
+    let gate =
+        Gate::new(policy([PER_KEY, "[upstream.orders]\nendpoints = [\"http://a:1\"]\n"]), 1, NOW).unwrap();
+    let respond = Respond::default().debug_headers();
+    let wait = Duration::from_millis(1_200);
+    for (reason, retry) in [
+        (Reason::QueueFull, Retry::After(Duration::ZERO)),
+        (Reason::LimitReached, Retry::After(Duration::ZERO)),
+        (Reason::Shed, Retry::After(wait)),
+        (Reason::Shed, Retry::Never),
+        (Reason::DeadlinePassed, Retry::After(Duration::ZERO)),
+    ] {
+        let turned = Turned { upstream: "orders", refusal: Refusal { reason, retry } };
+        let refused = gate.turn_away(NOW, ask(&gate, &["alice"]).admitted().unwrap(), turned);
+        let title = format!("{reason:?} by an upstream, {retry:?}");
+        answers.add_each(&title, |speech| respond.refused(NOW, &refused, speech));
+    }
+}
+
 fn without_rule(answers: &mut Answers) {
     let respond = Respond::default();
     for reason in
@@ -199,7 +219,7 @@ fn without_rule(answers: &mut Answers) {
 #[test]
 fn every_answer_is_spelt_as_it_is_written_down() {
     let mut answers = Answers::default();
-    for add in [quotas, ways, other_refusals, without_rule] {
+    for add in [quotas, ways, other_refusals, turned_away, without_rule] {
         add(&mut answers);
     }
     if std::env::var_os("BLESS").is_some() {
