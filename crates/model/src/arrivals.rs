@@ -57,10 +57,13 @@ impl Schedule {
         self.stretch(length, from, to)
     }
 
-    /// Goes on with `times` waves: on with this load for `half`, then off for as long.
+    /// Goes on from the first of these loads to the last, in a straight line.
     #[must_use]
-    pub fn waves(self, times: u32, half: Duration, load: Load) -> Self {
-        (0..times).fold(self, |schedule, _| schedule.steady(half, load).steady(half, Load(0.0)))
+    pub fn stretch(mut self, length: Duration, first: Load, last: Load) -> Self {
+        let begins = self.ends();
+        self.peak = self.peak.max(first.0).max(last.0);
+        self.stretches.push(Stretch { begins, ends: begins.plus(length), first, last });
+        self
     }
 
     /// The load at this moment.
@@ -96,13 +99,6 @@ impl Schedule {
             }
         }
     }
-
-    fn stretch(mut self, length: Duration, first: Load, last: Load) -> Self {
-        let begins = self.ends();
-        self.peak = self.peak.max(first.0).max(last.0);
-        self.stretches.push(Stretch { begins, ends: begins.plus(length), first, last });
-        self
-    }
 }
 
 /// How many in a hundred requests have which criticality.
@@ -121,10 +117,10 @@ impl Mix {
         Self { shares }
     }
 
-    /// Percent of each, in the order of [`Criticality::ALL`]: what is shed first comes first.
+    /// These shares of one, in the order of [`Criticality::ALL`]: what is shed first comes first.
     #[must_use]
-    pub fn percent(percent: [u8; 4]) -> Self {
-        Self { shares: percent.map(|share| f64::from(share) / 100.0) }
+    pub const fn of(shares: [f64; 4]) -> Self {
+        Self { shares }
     }
 
     pub(crate) fn draw(&self, chance: &mut Chance) -> Criticality {
@@ -167,14 +163,16 @@ mod tests {
 
     #[test]
     fn nobody_arrives_while_a_wave_is_off() {
-        let schedule = Schedule::default().waves(2, Duration::from_secs(2), Load(3.0));
+        let (half, on, off) = (Duration::from_secs(2), Load(3.0), Load(0.0));
+        let wave = |schedule: Schedule| schedule.steady(half, on).steady(half, off);
+        let schedule = wave(wave(Schedule::default()));
         assert_eq!((count(&schedule, 2, 4), count(&schedule, 6, 8)), (0, 0));
         assert!(count(&schedule, 4, 6).abs_diff(6000) < 232);
     }
 
     #[test]
     fn a_mix_is_drawn_in_its_shares() {
-        let mix = Mix::percent([60, 34, 3, 3]);
+        let mix = Mix::of([0.6, 0.34, 0.03, 0.03]);
         let mut chance = Chance::stream(1, 1);
         let mut drawn = [0_u32; 4];
         (0..10_000).for_each(|_| drawn[mix.draw(&mut chance).index()] += 1);

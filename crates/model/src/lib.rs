@@ -62,7 +62,7 @@
 //! let service = Service::plain(1, Work::Exact(Duration::from_millis(1)));
 //! let spec = Spec { sources: vec![users], services: vec![service], changes: vec![], length };
 //! let record = tidegate_model::run(spec, 7);
-//! let millis = record.mean_latency().as_secs_f64() * 1e3;
+//! let millis = record.common().mean_latency().as_secs_f64() * 1e3;
 //! assert!((2.8..3.2).contains(&millis), "{millis}");
 //! ```
 //!

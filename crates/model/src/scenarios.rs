@@ -3,65 +3,106 @@
 //! Each scenario is a model in two variants that differ in nothing but the protection, and a list of
 //! checks. A check says what the protected run must reach and, where the failure is the point, what the
 //! naive run shows: a naive run that does not fail would mean that the model proves nothing.
+//!
+//! Most are read from the files in `scenarios/`, which are run over real sockets too. Those whose protection is on the
+//! callers' side or between services are written down here.
 
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
 use tidegate_core::Moment;
+pub use tidegate_scenario::{Bound, Finding, Variant};
 
-use crate::arrivals::{Mix, Schedule};
-use crate::caller::Stubborn;
 use crate::measure::Record;
-use crate::protect;
-use crate::spec::{Link, Service, Source, Spec, Work};
+use crate::spec::{Spec, Work};
 use crate::world;
+use file::{Callers, Filed, Guard, Size};
 
 mod d2_poor_dependency;
 mod d3_hanging;
 mod d4_return;
 mod d5_storm;
 mod d6_partial;
-mod m1_retries;
-mod m3_crowd;
-mod m6_ratchet;
-mod m7_slow_dependency;
-mod o1_step;
-mod o2_flood;
-mod o3_low_class;
-mod o5_ramp;
-mod o6_waves;
-mod o7_two_costs;
+mod file;
 
 /// All of them.
-pub const ALL: &[Scenario] = &[
-    o1_step::STEP,
-    o1_step::STEP_WITH_EDGE,
-    o1_step::STEP_OF_TWO_WORKERS,
-    o2_flood::FITS,
-    o2_flood::FITS_WITH_EDGE,
-    o2_flood::FITS_OF_TWO_WORKERS,
-    o2_flood::DOES_NOT_FIT,
-    o2_flood::DOES_NOT_FIT_WITH_EDGE,
-    o2_flood::DOES_NOT_FIT_OF_TWO_WORKERS,
-    o3_low_class::LOW_CLASS,
-    o3_low_class::LOW_CLASS_WITH_EDGE,
-    o5_ramp::RAMP,
-    o5_ramp::RAMP_WITH_EDGE,
-    o6_waves::WAVES,
-    o7_two_costs::TWO_COSTS,
-    d2_poor_dependency::POOR_DEPENDENCY,
-    d3_hanging::HANGING,
-    d4_return::RETURN,
-    d5_storm::STORM,
-    d6_partial::ONE,
-    d6_partial::FIVE,
-    d6_partial::NINE,
-    m1_retries::RETRIES,
-    m3_crowd::CROWD,
-    m6_ratchet::RATCHET,
-    m7_slow_dependency::SLOW_DEPENDENCY,
-];
+///
+/// # Panics
+/// When one of the files is no scenario.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    const FILES: &[(&str, Filed)] = &[
+        (include_str!("../../../scenarios/o1_step.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/o1_step.toml"),
+            Filed { suffix: "/edge", protected: Guard::Edged, ..Filed::USUAL },
+        ),
+        (
+            include_str!("../../../scenarios/o1_step.toml"),
+            Filed { suffix: "/two", size: Size::TwoWorkers, ..Filed::USUAL },
+        ),
+        (include_str!("../../../scenarios/o2a_flood_fits.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/o2a_flood_fits.toml"),
+            Filed { suffix: "/edge", protected: Guard::Edged, ..Filed::USUAL },
+        ),
+        (
+            include_str!("../../../scenarios/o2a_flood_fits.toml"),
+            Filed { suffix: "/two", size: Size::TwoWorkers, ..Filed::USUAL },
+        ),
+        (include_str!("../../../scenarios/o2b_flood_does_not_fit.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/o2b_flood_does_not_fit.toml"),
+            Filed { suffix: "/edge", protected: Guard::Edged, ..Filed::USUAL },
+        ),
+        (
+            include_str!("../../../scenarios/o2b_flood_does_not_fit.toml"),
+            Filed { suffix: "/two", size: Size::TwoWorkers, ..Filed::USUAL },
+        ),
+        (include_str!("../../../scenarios/o3_low_class.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/o3_low_class.toml"),
+            Filed { suffix: "/edge", protected: Guard::Edged, ..Filed::USUAL },
+        ),
+        (include_str!("../../../scenarios/o5_ramp.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/o5_ramp.toml"),
+            Filed { suffix: "/edge", protected: Guard::Edged, ..Filed::USUAL },
+        ),
+        (include_str!("../../../scenarios/o6_waves.toml"), Filed::USUAL),
+        // 968 a second at load .9 times 10 ms.
+        (
+            include_str!("../../../scenarios/o7_two_costs.toml"),
+            Filed { naive: Guard::Fixed(10), ..Filed::USUAL },
+        ),
+        (
+            include_str!("../../../scenarios/m1_retry_storm.toml"),
+            Filed { callers: Callers::Throttled, ..Filed::USUAL },
+        ),
+        (include_str!("../../../scenarios/m3_spike.toml"), Filed::USUAL),
+        (include_str!("../../../scenarios/m4_herd_after_restart.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/m6_ratchet.toml"),
+            Filed { naive: Guard::Gradient2(20), ..Filed::USUAL },
+        ),
+        (
+            include_str!("../../../scenarios/m7_slow_dependency.toml"),
+            Filed { naive: Guard::Gradient2(200), protected: Guard::Inside(200), ..Filed::USUAL },
+        ),
+    ];
+    const CODED: &[Coded] = &[
+        d2_poor_dependency::POOR_DEPENDENCY,
+        d3_hanging::HANGING,
+        d4_return::RETURN,
+        d5_storm::STORM,
+        d6_partial::ONE,
+        d6_partial::FIVE,
+        d6_partial::NINE,
+    ];
+    let files = FILES.iter().map(|(text, filed)| filed.scenario(text));
+    files.chain(CODED.iter().map(Coded::scenario)).collect()
+}
 
 /// A check that the protected run does not pass, and why.
 #[derive(Clone, Copy, Debug)]
@@ -109,96 +150,37 @@ pub const GAPS: &[Gap] = &[
     },
 ];
 
-/// With or without protection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// As services are without any.
-    Naive,
-    /// With the core's limiters.
-    Protected,
-}
-
 /// One scenario.
-#[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     /// Its name in the table of scenarios.
-    pub id: &'static str,
+    pub id: String,
     /// What happens, in one line.
-    pub what: &'static str,
-    /// The model.
-    pub spec: fn(Variant) -> Spec,
+    pub what: String,
     /// What is looked at.
-    pub checks: &'static [Check],
+    pub checks: Vec<Check>,
+    spec: Box<dyn Fn(Variant) -> Spec>,
 }
 
 /// One thing to look at after a run.
-#[derive(Clone, Copy, Debug)]
 pub struct Check {
     /// The measure, in words.
-    pub what: &'static str,
-    /// Its value.
-    pub value: fn(&Record) -> f64,
+    pub what: String,
     /// What the protected run must reach.
     pub pass: Bound,
     /// What the naive run shows, where the failure is the point.
     pub naive: Option<Bound>,
+    value: Box<dyn Fn(&Record) -> f64>,
 }
 
-/// A bound on a measure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
-    /// This or more.
-    AtLeast(f64),
-    /// This or less.
-    AtMost(f64),
-}
-
-impl Bound {
-    /// Whether the value keeps to it. What never happened (not a number) keeps to nothing.
-    #[must_use]
-    pub fn holds(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(bound) => value >= bound,
-            Self::AtMost(bound) => value <= bound,
-        }
-    }
-}
-
-impl fmt::Display for Bound {
+impl fmt::Debug for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtLeast(bound) => write!(f, ">= {bound}"),
-            Self::AtMost(bound) => write!(f, "<= {bound}"),
-        }
+        f.debug_struct("Scenario").field("id", &self.id).field("what", &self.what).finish_non_exhaustive()
     }
 }
 
-/// A check with what was measured.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// The measure, in words.
-    pub what: &'static str,
-    /// What was measured.
-    pub value: f64,
-    /// What was expected of this variant, if anything.
-    pub expected: Option<Bound>,
-}
-
-impl Finding {
-    /// Whether it is as expected.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.expected.is_none_or(|bound| bound.holds(self.value))
-    }
-}
-
-impl fmt::Display for Finding {
+impl fmt::Debug for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:.4}", self.what, self.value)?;
-        match self.expected {
-            Some(bound) => write!(f, " (expected {bound})"),
-            None => Ok(()),
-        }
+        write!(f, "{} {}", self.what, self.pass)
     }
 }
 
@@ -213,7 +195,7 @@ impl Scenario {
     #[must_use]
     pub fn findings(&self, variant: Variant, record: &Record) -> Vec<Finding> {
         let finding = |check: &Check| Finding {
-            what: check.what,
+            what: check.what.clone(),
             value: (check.value)(record),
             expected: match variant {
                 Variant::Naive => check.naive,
@@ -224,85 +206,59 @@ impl Scenario {
     }
 }
 
+/// A scenario that is written down here.
+struct Coded {
+    id: &'static str,
+    what: &'static str,
+    spec: fn(Variant) -> Spec,
+    checks: &'static [Seen],
+}
+
+/// One thing to look at in it.
+struct Seen {
+    what: &'static str,
+    value: fn(&Record) -> f64,
+    pass: Bound,
+    naive: Option<Bound>,
+}
+
+impl Coded {
+    fn scenario(&self) -> Scenario {
+        let check = |seen: &Seen| Check {
+            what: seen.what.to_owned(),
+            value: Box::new(seen.value),
+            pass: seen.pass,
+            naive: seen.naive,
+        };
+        Scenario {
+            id: self.id.to_owned(),
+            what: self.what.to_owned(),
+            checks: self.checks.iter().map(check).collect(),
+            spec: Box::new(self.spec),
+        }
+    }
+}
+
 /// The moment this many seconds after the origin.
 const fn second(seconds: u64) -> Moment {
     Moment::from_nanos(seconds * 1_000_000_000)
 }
 
 /// The stretch between two seconds.
-const fn seconds(range: Range<u64>) -> Range<Moment> {
-    second(range.start)..second(range.end)
+const fn seconds(range: Range<u64>) -> Range<Duration> {
+    Duration::from_secs(range.start)..Duration::from_secs(range.end)
 }
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// R in seconds; what never recovers takes for ever.
-fn recovery(record: &Record, end: Moment) -> f64 {
-    record.recovery(end).map_or(f64::INFINITY, |time| time.as_secs_f64())
+/// R in seconds from this second on; what never recovers takes for ever.
+fn recovery(record: &Record, second: u64) -> f64 {
+    let recovered = record.common().recovery(Duration::from_secs(second));
+    recovered.map_or(f64::INFINITY, |time| time.as_secs_f64())
 }
-
-/// What the 99th of 100 requests takes when nobody else is there: ln(100) · 10 ms.
-const UNLOADED_P99: Duration = Duration::from_micros(46_052);
 
 /// The usual service: ten workers, 10 ms on average, so a thousand requests a second.
 const WORKERS: u32 = 10;
 const WORK: Work = Work::Exponential(Duration::from_millis(10));
-/// Users wait for 200 ms, a good four times the unloaded p99.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// Saying no costs a worker 20 µs, a five-hundredth of the work.
-const REFUSAL_COST: Duration = Duration::from_micros(20);
-
-/// The usual service under these users.
-fn one_service(schedule: Schedule, mix: Mix, variant: Variant) -> Spec {
-    let length = schedule.ends().since(Moment::ORIGIN);
-    let gate = match variant {
-        Variant::Naive => protect::nothing(),
-        Variant::Protected => protect::gate(PATIENCE),
-    };
-    let service = Service { gate, refusal_cost: REFUSAL_COST, ..Service::plain(WORKERS, WORK) };
-    Spec { sources: vec![users(schedule, mix)], services: vec![service], changes: vec![], length }
-}
-
-/// The same with an edge before the gate of the protected variant.
-fn with_edge(mut spec: Spec, variant: Variant) -> Spec {
-    if variant == Variant::Protected {
-        spec.services[0].gate = protect::edged_gate(PATIENCE);
-    }
-    spec
-}
-
-/// The same with two workers instead of ten, and a fifth of the traffic: a machine of two cores.
-fn of_two_workers(mut spec: Spec) -> Spec {
-    spec.services[0].workers = 2;
-    spec
-}
-
-/// Users who try once.
-fn users(schedule: Schedule, mix: Mix) -> Source {
-    let link = Link { target: 0, timeout: PATIENCE, manners: Box::new(Stubborn::times(1)) };
-    Source { schedule, mix, patience: PATIENCE, link }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tidegate_core::Criticality;
-
-    #[test]
-    fn the_unloaded_p99_is_what_an_unloaded_run_shows() {
-        let schedule = Schedule::default().steady(millis(600_000), crate::arrivals::Load(0.05));
-        let spec = one_service(schedule, Mix::only(Criticality::Critical), Variant::Naive);
-        let shown = world::run(spec, 1).slowest_percent(&seconds(0..600)).as_secs_f64();
-        let expected = UNLOADED_P99.as_secs_f64();
-        assert!((shown / expected - 1.0).abs() < 0.05, "{shown} is not {expected}");
-    }
-
-    #[test]
-    fn what_never_happened_keeps_to_no_bound() {
-        assert!(!Bound::AtLeast(1.0).holds(f64::NAN) && !Bound::AtMost(1.0).holds(f64::NAN));
-        assert!(Bound::AtLeast(1.0).holds(1.0) && Bound::AtMost(1.0).holds(1.0));
-        assert!(!Bound::AtMost(1.0).holds(f64::INFINITY));
-    }
-}

@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use tidegate_core::Moment;
+pub use tidegate_scenario::{Crowding, Work};
 
 use crate::arrivals::{Mix, Schedule};
 use crate::caller::Manners;
-use crate::chance::Chance;
 use crate::gate::Gate;
 
 /// A whole model. Services stand in order: whoever is called comes after its caller, and the last one
@@ -58,7 +58,7 @@ pub struct Service {
     /// How long a worker needs for a request.
     pub work: Work,
     /// What a crowd does to that.
-    pub crowding: Crowding,
+    pub crowding: Option<Crowding>,
     /// Worker's time that a refusal costs.
     pub refusal_cost: Duration,
     /// What stands before each instance.
@@ -74,72 +74,6 @@ pub struct Build<T: ?Sized>(pub Box<dyn Fn() -> Box<T>>);
 impl<T: ?Sized> fmt::Debug for Build<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Build")
-    }
-}
-
-/// How long requests take a worker.
-#[derive(Clone, Copy, Debug)]
-pub enum Work {
-    /// All the same.
-    Exact(Duration),
-    /// With no memory, of this mean: many short, few long.
-    Exponential(Duration),
-    /// Two kinds.
-    TwoKinds {
-        /// What most take.
-        short: Duration,
-        /// What the others take.
-        long: Duration,
-        /// How many are the others.
-        share_of_long: f64,
-    },
-}
-
-impl Work {
-    /// What a request takes on average.
-    #[must_use]
-    pub fn mean(&self) -> Duration {
-        match *self {
-            Self::Exact(time) | Self::Exponential(time) => time,
-            Self::TwoKinds { short, long, share_of_long } => {
-                short.mul_f64(1.0 - share_of_long) + long.mul_f64(share_of_long)
-            }
-        }
-    }
-
-    pub(crate) fn draw(&self, chance: &mut Chance) -> Duration {
-        match *self {
-            Self::Exact(time) => time,
-            Self::Exponential(mean) => chance.exponential(mean),
-            Self::TwoKinds { short, long, share_of_long } => {
-                if chance.happens(share_of_long) {
-                    long
-                } else {
-                    short
-                }
-            }
-        }
-    }
-}
-
-/// How work slows down when many requests are inside an instance: memory, garbage collection, lost
-/// caches. Each request above `free` makes all work longer by `slope`, up to `most` times.
-#[derive(Clone, Copy, Debug)]
-pub struct Crowding {
-    /// So many do not matter.
-    pub free: u32,
-    /// What each further one adds.
-    pub slope: f64,
-    /// The most it can become.
-    pub most: f64,
-}
-
-impl Crowding {
-    /// A service that does not mind.
-    pub const NONE: Self = Self { free: 0, slope: 0.0, most: 1.0 };
-
-    pub(crate) fn factor(&self, inside: u32) -> f64 {
-        (1.0 + f64::from(inside.saturating_sub(self.free)) * self.slope).min(self.most)
     }
 }
 
@@ -183,7 +117,7 @@ impl Service {
             instances: 1,
             workers,
             work,
-            crowding: Crowding::NONE,
+            crowding: None,
             refusal_cost: Duration::ZERO,
             gate: Build(Box::new(|| Box::new(crate::gate::Open))),
             needs: None,

@@ -15,12 +15,13 @@ mod instance;
 use tidegate_core::permit::Outcome;
 use tidegate_core::retry::{Advice, Attempts};
 use tidegate_core::{Criticality, Moment, Verdict};
+use tidegate_scenario::Ending;
 
 use crate::agenda::Agenda;
 use crate::caller::{Answer, Intent, Pass};
 use crate::chance::Chance;
 use crate::gate::{Arrived, Asked, Gate, Passed};
-use crate::measure::{Ending, Record, Told};
+use crate::measure::Record;
 use crate::slab::{Id, Slab};
 use crate::spec::{Health, Link, Source, Spec};
 use instance::{Instance, Site};
@@ -158,7 +159,7 @@ impl World {
             Event::Tick => {
                 self.services.iter_mut().for_each(|service| service.tell(self.now));
                 if let Some(limit) = self.services[0].limit() {
-                    self.record.limit(limit, self.services[0].is_waiting_for_others());
+                    self.record.limit(self.now, limit, self.services[0].is_waiting_for_others());
                 }
                 let links = self.services.iter().filter_map(|service| service.needs.as_ref());
                 let links = links.chain(self.sources.iter().map(|(source, _)| &source.link));
@@ -418,7 +419,6 @@ impl World {
             Answer::Failed | Answer::TimedOut => Ending::Failed,
             Answer::Refused(_) | Answer::NotSent => Ending::Refused,
         };
-        let (arrived, criticality) = (need.arrived, need.wanted.criticality);
-        self.record.ended(Told { arrived, ended: self.now, criticality, ending });
+        self.record.ended(need.arrived, self.now, need.wanted.criticality, ending);
     }
 }

@@ -32,21 +32,21 @@ fn assert_near(value: f64, expected: f64, share: f64) {
 #[test]
 fn equal_work_waits_as_pollaczek_and_khinchine_say() {
     let record = one_worker(Work::Exact(MILLISECOND));
-    assert_near(record.mean_latency().as_secs_f64(), 0.003, 0.03);
+    assert_near(record.common().mean_latency().as_secs_f64(), 0.003, 0.03);
 }
 
 #[test]
 fn work_without_memory_waits_twice_as_long() {
     let record = one_worker(Work::Exponential(MILLISECOND));
-    assert_near(record.mean_latency().as_secs_f64(), 0.005, 0.05);
+    assert_near(record.common().mean_latency().as_secs_f64(), 0.005, 0.05);
 }
 
 #[test]
 fn littles_law_holds() {
     let record = one_worker(Work::Exact(MILLISECOND));
-    let all = tidegate_core::Moment::ORIGIN..tidegate_core::Moment::ORIGIN.plus(Duration::from_secs(300));
-    let rate = record.offered(&all) * 1000.0;
-    assert_near(record.mean_inside(), rate * record.mean_latency().as_secs_f64(), 0.001);
+    let all = Duration::ZERO..Duration::from_secs(300);
+    let rate = record.common().offered(&all) * 1000.0;
+    assert_near(record.mean_inside(), rate * record.common().mean_latency().as_secs_f64(), 0.001);
     assert_near(record.mean_inside(), 2.4, 0.03);
 }
 
@@ -69,6 +69,18 @@ fn three_layers_of_four_attempts_make_sixty_four() {
         },
         7,
     );
-    let all = tidegate_core::Moment::ORIGIN..tidegate_core::Moment::ORIGIN.plus(length * 2);
-    assert_near(record.amplification(&all), 64.0, 1e-9);
+    let all = Duration::ZERO..length * 2;
+    assert_near(record.common().amplification(&all), 64.0, 1e-9);
+}
+
+#[test]
+fn the_unloaded_p99_is_what_an_unloaded_run_shows() {
+    let length = Duration::from_secs(600);
+    let work = Work::Exponential(MILLISECOND * 10);
+    let services = vec![Service::plain(10, work)];
+    let record =
+        run(Spec { sources: vec![users(0.05, length, link(0, 1))], services, changes: vec![], length }, 1);
+    let all = Duration::ZERO..length;
+    let shown = record.common().p99(&[Criticality::Critical.index()], &[all]);
+    assert_near(shown.as_secs_f64(), work.p99().as_secs_f64(), 0.05);
 }

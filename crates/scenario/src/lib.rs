@@ -70,7 +70,7 @@ use std::time::Duration;
 
 use tidegate_core::Criticality;
 
-pub use measure::{Assertion, Bound, Finding, Measure, Variant};
+pub use measure::{Assertion, Bound, Finding, Measure, Shown, Variant};
 pub use read::{Problem, Problems};
 pub use record::{Ending, Record, Told};
 pub use timeline::{Pace, Timeline};

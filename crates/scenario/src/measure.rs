@@ -36,8 +36,17 @@ pub struct Assertion {
     /// What the protected run must reach.
     pub pass: Bound,
     /// What the naive run shows, where the failure is the point.
-    pub naive: Option<Bound>,
+    pub naive: Option<Shown>,
     /// The only runner that can measure it.
+    pub only: Option<Pace>,
+}
+
+/// What a naive run shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shown {
+    /// How bad it is.
+    pub bound: Bound,
+    /// The only runner whose naive variant fails so.
     pub only: Option<Pace>,
 }
 
@@ -54,7 +63,7 @@ pub enum Measure {
     P99Ratio,
     /// R: seconds from the end of the phase until goodput is back for ten seconds.
     Recovery,
-    /// F: refusals.
+    /// F: attempts that were refused; where classes are named, requests of theirs that ended so.
     Refusals,
     /// The share of a level that is served although a higher level is refused.
     Inversion,
@@ -174,7 +183,10 @@ impl Assertion {
         let expected = match variant {
             Variant::Protected => Some(self.pass),
             Variant::Naive if pace == Pace::Real && self.measure.is_of_the_gate() => None,
-            Variant::Naive => self.naive,
+            Variant::Naive => {
+                let shown = self.naive.filter(|shown| shown.only.is_none_or(|only| only == pace));
+                shown.map(|shown| shown.bound)
+            }
         };
         Finding { what: self.what.clone(), value: self.value(scenario, record, pace), expected }
     }
@@ -206,7 +218,10 @@ impl Assertion {
                 let end = time.last().map_or(Duration::ZERO, |time| time.end);
                 record.recovery(end).map_or(f64::INFINITY, |time| time.as_secs_f64())
             }
-            Measure::Refusals => time.iter().map(|time| f64::from(record.refused(time))).sum(),
+            Measure::Refusals if self.of.is_empty() => {
+                time.iter().map(|time| f64::from(record.refused(time))).sum()
+            }
+            Measure::Refusals => time.iter().map(|time| f64::from(record.refused_of(&classes, time))).sum(),
             Measure::Inversion => time.iter().map(|time| record.inversion(time)).fold(0.0, f64::max),
             Measure::Attempts => mean(&|time| record.let_in(time)) / mean(&|time| record.offered(time)),
             Measure::LetIn => mean(&|time| record.let_in(time)),
@@ -285,4 +300,16 @@ fn weighted(time: &[Range<Duration>], of: &dyn Fn(&Range<Duration>) -> f64) -> f
 
 fn limits<'a>(record: &'a Record, time: &'a [Range<Duration>]) -> impl Iterator<Item = f64> + 'a {
     time.iter().flat_map(|time| record.limits(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_happened_keeps_to_no_bound() {
+        assert!(!Bound::AtLeast(1.0).holds(f64::NAN) && !Bound::AtMost(1.0).holds(f64::NAN));
+        assert!(Bound::AtLeast(1.0).holds(1.0) && Bound::AtMost(1.0).holds(1.0));
+        assert!(!Bound::AtMost(1.0).holds(f64::INFINITY));
+    }
 }

@@ -12,7 +12,7 @@
 //! | `[class.NAME]` | `share` of the traffic's load or a `load` of its own; `criticality`, `callers`, `path` |
 //! | `[[fault]]` | `during` a phase: `slow`, `fail`, `delay`, `hang`, `stop` |
 //! | `[gateway]` | `policy`, a text in which `{service}` stands for the service's address |
-//! | `[[assert]]` | `what`, `measure`, `of`, `over`, `from`, `until`, `against`, `at_least` or `at_most`, `naive`, `only` |
+//! | `[[assert]]` | `what`, `measure`, `of`, `over`, `from`, `until`, `against`, `at_least` or `at_most`, `naive = { … }`, `only` |
 
 use std::error::Error;
 use std::fmt;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tidegate_core::Criticality;
 
-use crate::measure::{Assertion, Bound, Measure};
+use crate::measure::{Assertion, Bound, Measure, Shown};
 use crate::record::BIN;
 use crate::timeline::{Pace, Part, Timeline};
 use crate::tree::{self, Lines, Node, Table};
@@ -438,15 +438,16 @@ fn assertion(
     let from = table.take("from").map_or(Ok(Duration::ZERO), |node| node.length())?;
     let until = table.take("until").map(|node| node.length()).transpose()?;
     let against = table.take("against").map(|node| known(node.text()?, phases, node.line())).transpose()?;
-    let only = table.take("only").map(|node| pace(&node.text()?, node.line())).transpose()?;
     let naive = table.take("naive").map(|node| {
         let mut table = node.table("`naive`", lines)?;
+        let only = only(&mut table)?;
         let bound = bound(&mut table)?;
         table.finish()?;
-        Ok(bound)
+        Ok(Shown { bound, only })
     });
     let naive = naive.transpose()?;
     let pass = bound(&mut table)?;
+    let only = only(&mut table)?;
     table.finish()?;
     if measure == Measure::RefusalCost && against.is_none() {
         return Err(Problem::new(
@@ -464,6 +465,11 @@ fn measure(node: &Node<'_>) -> Result<Measure, Problem> {
         let names: Vec<&str> = Measure::ALL.iter().map(|(name, _)| *name).collect();
         Problem::new(node.line(), format!("`{word}` is no measure; there are {}", names.join(", ")))
     })
+}
+
+/// The one runner, if only one is meant.
+fn only(table: &mut Table<'_>) -> Result<Option<Pace>, Problem> {
+    table.take("only").map(|node| pace(&node.text()?, node.line())).transpose()
 }
 
 /// `at_least` or `at_most`.

@@ -256,6 +256,13 @@ impl Record {
         self.within(time).iter().map(|bin| bin.refusals).sum()
     }
 
+    /// How many requests of these classes that arrived in this stretch ended with a refusal.
+    #[must_use]
+    pub fn refused_of(&self, classes: &[usize], time: &Range<Duration>) -> u32 {
+        let bins = self.within(time).iter();
+        bins.flat_map(|bin| classes.iter().map(|class| bin.classes[*class].refused)).sum()
+    }
+
     /// The largest share of a level that is served although a higher level is refused.
     ///
     /// Not quite zero even where the order is strict: a place that nobody of the higher level wants at that moment goes to
@@ -266,12 +273,8 @@ impl Record {
             (0..).zip(&self.levels).filter(|(_, other)| **other == level).map(|(class, _)| class).collect()
         };
         let is_refused = |level: Criticality| {
-            let counts: Vec<Counts> = (self.within(time).iter())
-                .flat_map(|bin| of(level).into_iter().map(|class| bin.classes[class]))
-                .collect();
-            let arrived: u32 = counts.iter().map(|counts| counts.arrived).sum();
-            let refused: u32 = counts.iter().map(|counts| counts.refused).sum();
-            f64::from(refused) > IS_REFUSED * f64::from(arrived)
+            let (arrived, _) = self.served(&of(level), time);
+            f64::from(self.refused_of(&of(level), time)) > IS_REFUSED * f64::from(arrived)
         };
         let refused = Criticality::ALL.into_iter().filter(|level| is_refused(*level));
         let Some(highest) = refused.max() else { return 0.0 };

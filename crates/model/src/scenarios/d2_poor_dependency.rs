@@ -5,27 +5,27 @@ use tidegate_core::Criticality::Critical;
 use tidegate_core::breaker::{BreakerTerms, Window};
 use tidegate_core::{Moment, Ratio};
 
-use super::{Bound, Check, Scenario, Variant, millis, seconds};
+use super::{Bound, Coded, Seen, Variant, millis, seconds};
 use crate::arrivals::{Load, Mix, Schedule};
 use crate::caller::Stubborn;
 use crate::protect;
 use crate::spec::{Change, Health, Link, Service, Source, Spec, Work};
 
 /// The scenario.
-pub(super) const POOR_DEPENDENCY: Scenario = Scenario {
+pub(super) const POOR_DEPENDENCY: Coded = Coded {
     id: "D2",
     what: "a dependency fails 15 % for a minute",
     spec,
     checks: &[
-        Check {
+        Seen {
             what: "S of the callers; the dependency's is .85",
-            value: |record| record.success(&[Critical], &seconds(10..60)),
+            value: |record| record.common().success(&[Critical.index()], &seconds(10..60)),
             pass: Bound::AtLeast(0.85),
             naive: Some(Bound::AtMost(0.3)),
         },
-        Check {
+        Seen {
             what: "attempts that the breaker refused",
-            value: |record| f64::from(record.refused(&seconds(0..60))),
+            value: |record| f64::from(record.common().refused(&seconds(0..60))),
             pass: Bound::AtMost(0.0),
             naive: Some(Bound::AtLeast(1000.0)),
         },

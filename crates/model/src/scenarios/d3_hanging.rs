@@ -6,33 +6,33 @@
 use tidegate_core::Criticality::Critical;
 use tidegate_core::breaker::BreakerTerms;
 
-use super::{Bound, Check, Scenario, Variant, millis, recovery, second, seconds};
+use super::{Bound, Coded, Seen, Variant, millis, recovery, second, seconds};
 use crate::arrivals::{Load, Mix, Schedule};
 use crate::caller::{Manners, Stubborn};
 use crate::protect;
 use crate::spec::{Change, Health, Link, Service, Source, Spec};
 
 /// The scenario.
-pub(super) const HANGING: Scenario = Scenario {
+pub(super) const HANGING: Coded = Coded {
     id: "D3",
     what: "a dependency hangs for a minute; a time-out of 1 s, up to three attempts",
     spec,
     checks: &[
-        Check {
+        Seen {
             what: "A while it hangs",
-            value: |record| record.amplification(&seconds(20..80)),
+            value: |record| record.common().amplification(&seconds(20..80)),
             pass: Bound::AtMost(1.1),
             naive: Some(Bound::AtLeast(2.9)),
         },
-        Check {
+        Seen {
             what: "probes in flight at most, from 15 s after it hangs; 4 are allowed",
             value: |record| f64::from(record.peak_inside(&seconds(35..80))),
             pass: Bound::AtMost(4.0),
             naive: Some(Bound::AtLeast(500.0)),
         },
-        Check {
+        Seen {
             what: "R in seconds; the breaker looks at least once a minute",
-            value: |record| recovery(record, second(80)),
+            value: |record| recovery(record, 80),
             pass: Bound::AtMost(70.0),
             naive: None,
         },

@@ -6,37 +6,37 @@
 use tidegate_core::Criticality::Critical;
 use tidegate_core::breaker::BreakerTerms;
 
-use super::{Bound, Check, Scenario, Variant, millis, recovery, second, seconds};
+use super::{Bound, Coded, Seen, Variant, millis, recovery, second, seconds};
 use crate::arrivals::{Load, Mix, Schedule};
 use crate::caller::{Manners, Stubborn};
 use crate::protect;
 use crate::spec::{Change, Health, Link, Service, Source, Spec};
 
 /// The scenario.
-pub(super) const RETURN: Scenario = Scenario {
+pub(super) const RETURN: Coded = Coded {
     id: "D4",
     what: "a dependency returns with 30 % of its capacity, all of it after a minute; load .7",
     spec,
     checks: &[
-        Check {
+        Seen {
             what: "R in seconds from its return",
-            value: |record| recovery(record, second(50)),
+            value: |record| recovery(record, 50),
             pass: Bound::AtMost(70.0),
             naive: Some(Bound::AtLeast(f64::INFINITY)),
         },
-        Check {
+        Seen {
             what: "trips after its return",
             value: |record| record.tripped(&seconds(51..180)) as f64,
             pass: Bound::AtMost(2.0),
             naive: None,
         },
-        Check {
+        Seen {
             what: "A while it returns",
-            value: |record| record.amplification(&seconds(50..110)),
+            value: |record| record.common().amplification(&seconds(50..110)),
             pass: Bound::AtMost(1.1),
             naive: Some(Bound::AtLeast(3.5)),
         },
-        Check {
+        Seen {
             what: "attempts inside at most while it returns",
             value: |record| f64::from(record.peak_inside(&seconds(51..110))),
             pass: Bound::AtMost(200.0),

@@ -4,21 +4,21 @@
 use tidegate_core::Criticality::Critical;
 use tidegate_core::Moment;
 
-use super::{Bound, Check, Scenario, Variant, millis, seconds};
+use super::{Bound, Coded, Seen, Variant, millis, seconds};
 use crate::arrivals::{Load, Mix, Schedule};
 use crate::caller::{Manners, Stubborn};
 use crate::protect;
 use crate::spec::{Change, Health, Link, Service, Source, Spec, Work};
 
 /// The scenario.
-pub(super) const STORM: Scenario = Scenario {
+pub(super) const STORM: Coded = Coded {
     id: "D5",
     what: "three layers, four attempts each, the bottom fails all",
     spec,
-    checks: &[Check {
+    checks: &[Seen {
         what: "A at the bottom",
         // The answers take milliseconds, so nothing is under way at the end of the stretch.
-        value: |record| record.amplification(&seconds(15..25)),
+        value: |record| record.common().amplification(&seconds(15..25)),
         pass: Bound::AtMost(1.35),
         naive: Some(Bound::AtLeast(63.5)),
     }],

@@ -6,7 +6,7 @@
 use tidegate_core::Criticality::Critical;
 use tidegate_core::Moment;
 
-use super::{Bound, Check, Scenario, Variant, millis, seconds};
+use super::{Bound, Coded, Seen, Variant, millis, seconds};
 use crate::arrivals::{Load, Mix, Schedule};
 use crate::caller::Stubborn;
 use crate::measure::Record;
@@ -14,68 +14,55 @@ use crate::protect;
 use crate::spec::{Change, Health, Link, Service, Source, Spec, Work};
 
 /// One in ten.
-pub(super) const ONE: Scenario = Scenario {
+pub(super) const ONE: Coded = Coded {
     id: "D6/.1",
     what: "1 of 10 instances refuses, up to three attempts",
     spec: |variant| spec(1, variant),
     checks: &[
-        Check {
-            what: "users who fail; p³ is .001",
-            value: failures,
-            pass: Bound::AtMost(0.002),
-            naive: None,
+        Seen {
+            what: "users who fail; p³ is .001", value: failures, pass: Bound::AtMost(0.002), naive: None
         },
-        Check { what: "A", value: amplification, pass: Bound::AtMost(1.1), naive: Some(Bound::AtLeast(1.1)) },
+        Seen { what: "A", value: amplification, pass: Bound::AtMost(1.1), naive: Some(Bound::AtLeast(1.1)) },
     ],
 };
 
 /// Half of them.
-pub(super) const FIVE: Scenario = Scenario {
+pub(super) const FIVE: Coded = Coded {
     id: "D6/.5",
     what: "5 of 10 instances refuse, up to three attempts",
     spec: |variant| spec(5, variant),
     checks: &[
         DONT_RETRY,
-        Check {
-            what: "A",
-            value: amplification,
-            pass: Bound::AtMost(1.25),
-            naive: Some(Bound::AtLeast(1.7)),
-        },
+        Seen { what: "A", value: amplification, pass: Bound::AtMost(1.25), naive: Some(Bound::AtLeast(1.7)) },
     ],
 };
 
 /// Nine in ten.
-pub(super) const NINE: Scenario = Scenario {
+pub(super) const NINE: Coded = Coded {
     id: "D6/.9",
     what: "9 of 10 instances refuse, up to three attempts",
     spec: |variant| spec(9, variant),
     checks: &[
         DONT_RETRY,
-        Check {
-            what: "A",
-            value: amplification,
-            pass: Bound::AtMost(1.25),
-            naive: Some(Bound::AtLeast(2.6)),
-        },
+        Seen { what: "A", value: amplification, pass: Bound::AtMost(1.25), naive: Some(Bound::AtLeast(2.6)) },
     ],
 };
 
-const DONT_RETRY: Check = Check {
+const DONT_RETRY: Seen = Seen {
     what: "refusals that say not to try again",
     value: |record| record.dont_retry_share(&AFTER_A_WHILE),
     pass: Bound::AtLeast(0.9),
     naive: Some(Bound::AtMost(0.0)),
 };
 
-const AFTER_A_WHILE: std::ops::Range<Moment> = seconds(10..60);
+const AFTER_A_WHILE: std::ops::Range<std::time::Duration> = seconds(10..60);
 
 fn failures(record: &Record) -> f64 {
-    1.0 - record.success(&[Critical], &AFTER_A_WHILE)
+    1.0 - record.common().success(&[Critical.index()], &AFTER_A_WHILE)
 }
 
 fn amplification(record: &Record) -> f64 {
-    record.amplification(&AFTER_A_WHILE)
+    record.common().amplification(&AFTER_A_WHILE)
 }
 
 fn spec(refusing: u32, variant: Variant) -> Spec {

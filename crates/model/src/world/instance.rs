@@ -22,7 +22,7 @@ pub(super) struct Site {
 pub(super) struct Service {
     work: Work,
     workers: u32,
-    crowding: Crowding,
+    crowding: Option<Crowding>,
     pub(super) refusal_cost: Duration,
     pub(super) health: Health,
     pub(super) needs: Option<Link>,
@@ -106,8 +106,9 @@ impl Service {
         let attempt = instance.queue.pop_front()?;
         instance.turn(now, 1);
         let waiting = u32::try_from(instance.queue.len()).unwrap_or(u32::MAX);
-        let slowness = crowding.factor(waiting.saturating_add(instance.busy)) / health.speed;
-        let takes = work.draw(chance).mul_f64(slowness) + std::mem::take(&mut instance.debt);
+        let inside = waiting.saturating_add(instance.busy);
+        let slowness = crowding.map_or(1.0, |crowding| crowded(crowding, inside)) / health.speed;
+        let takes = draw(*work, chance).mul_f64(slowness) + std::mem::take(&mut instance.debt);
         Some((attempt, takes))
     }
 }
@@ -119,4 +120,24 @@ impl Instance {
         self.since = now;
         self.busy = self.busy.saturating_add_signed(more);
     }
+}
+
+/// How long one request takes.
+fn draw(work: Work, chance: &mut Chance) -> Duration {
+    match work {
+        Work::Exact(time) => time,
+        Work::Exponential(mean) => chance.exponential(mean),
+        Work::TwoKinds { short, long, share_of_long } => {
+            if chance.happens(share_of_long) {
+                long
+            } else {
+                short
+            }
+        }
+    }
+}
+
+/// How much longer work takes with so many inside.
+fn crowded(crowding: Crowding, inside: u32) -> f64 {
+    (1.0 + f64::from(inside.saturating_sub(crowding.free)) * crowding.slope).min(crowding.most)
 }
