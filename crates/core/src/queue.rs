@@ -133,6 +133,15 @@ impl<T> Queue<T> {
         self.expected = took;
     }
 
+    /// How long whoever comes from now on may wait. Who waits already leaves when it was going to.
+    ///
+    /// # Errors
+    /// When the time is nothing, or longer than ten minutes.
+    pub fn set_max_wait(&mut self, max_wait: Duration) -> Result<(), Invalid> {
+        self.bounds = self.bounds.with_max_wait(max_wait)?;
+        Ok(())
+    }
+
     /// Puts an entry in. Whatever leaves unserved is handed to `left`, the newcomer too if it is refused.
     pub fn push(&mut self, entry: Entry<T>, now: Moment, mut left: impl FnMut(Left<T>)) -> Verdict<Handle> {
         self.expire(now, &mut left);
@@ -175,7 +184,7 @@ impl<T> Queue<T> {
                 break;
             }
             let waited = now.since(self.store.enqueued(slot));
-            let is_old = waited > self.bounds.max_wait();
+            let is_old = waited > self.bounds.max_wait() || self.store.deadline(slot).is_none();
             let reason = if is_old { Reason::WaitTooLong } else { Reason::DeadlinePassed };
             left(Left { entry: self.remove(slot, now), waited, reason });
         }

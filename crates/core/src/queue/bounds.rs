@@ -28,10 +28,19 @@ impl Bounds {
     /// # Errors
     /// When the time is nothing, or longer than ten minutes.
     pub fn new(max_wait: Duration) -> Result<Self, Invalid> {
+        let unchecked = Self { max_wait, max_entries: DEFAULT_ENTRIES, max_bytes: DEFAULT_BYTES };
+        unchecked.with_max_wait(max_wait)
+    }
+
+    /// The same with this longest wait.
+    ///
+    /// # Errors
+    /// When the time is nothing, or longer than ten minutes.
+    pub fn with_max_wait(self, max_wait: Duration) -> Result<Self, Invalid> {
         if max_wait.is_zero() || max_wait > LONGEST_WAIT {
             return Err(Invalid::new("max_wait", format_args!("{max_wait:?}"), "above 0 and at most 10 min"));
         }
-        Ok(Self { max_wait, max_entries: DEFAULT_ENTRIES, max_bytes: DEFAULT_BYTES })
+        Ok(Self { max_wait, ..self })
     }
 
     /// The same with room for this many entries.

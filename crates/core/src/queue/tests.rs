@@ -394,3 +394,17 @@ fn contradictory_settings_are_refused() {
     assert_eq!(queue().with_drop_law(request).unwrap_err().field, "slough");
     assert!(queue().with_drop_law(DropLaw::Codel(codel(5))).is_ok());
 }
+
+#[test]
+fn a_longer_wait_holds_for_those_who_come_later() {
+    let mut queue = Queue::new(Bounds::new(Duration::from_millis(50)).unwrap(), Order::Fifo).unwrap();
+    let mut left = Vec::new();
+    let start = Moment::ORIGIN;
+    assert!(queue.push(Entry::new("first"), start, |who| left.push(who)).is_admit());
+    queue.set_max_wait(Duration::from_millis(200)).unwrap();
+    assert!(queue.push(Entry::new("second"), start, |who| left.push(who)).is_admit());
+    queue.expire(start.plus(Duration::from_millis(51)), |who| left.push(who));
+    assert_eq!((left.len(), left[0].entry.payload, left[0].reason), (1, "first", Reason::WaitTooLong));
+    assert_eq!(queue.len(), 1);
+    assert_eq!(queue.set_max_wait(Duration::ZERO).unwrap_err().field, "max_wait");
+}
