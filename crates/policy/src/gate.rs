@@ -23,6 +23,7 @@
 //! | `turning` | what was admitted and then turned away by an upstream |
 //! | `admin` | what operators do to a running gate, and what they are told |
 //! | `explaining` | the walk of a decision, looked at instead of taken |
+//! | `who` | what those who shed want to know of a caller |
 
 mod admin;
 mod books;
@@ -36,6 +37,7 @@ mod store;
 mod stripes;
 mod turning;
 mod walk;
+mod who;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -59,6 +61,7 @@ use self::store::Store;
 pub(crate) use self::store::Ticket;
 pub use self::turning::Turned;
 use self::walk::{Ambiguous, Asks, Walk};
+pub use self::who::Who;
 use crate::attributes::Attributes;
 use crate::decision::{Admitted, By, Cause, Decision, Mets, Refused};
 use crate::policy::{Limit, Policy};

@@ -203,7 +203,11 @@ fn the_gateway_compiles_to_what_it_says() {
             min: 20,
             max: 400,
             latency: Some(Duration::from_millis(500)),
-            queue: WaitingQueue { timeout: Duration::ZERO, order: WaitingOrder::Fair, max_waiting: 1_000 },
+            queue: WaitingQueue {
+                timeout: Some(Duration::ZERO),
+                order: WaitingOrder::Fair,
+                max_waiting: 1_000,
+            },
         },
     };
     let reports = Upstream::new("reports", vec![Endpoint::new(true, "reports.example.com", None)]);

@@ -101,7 +101,7 @@ fn queue(written: &WaitDoc, path: &str, problems: &mut Problems) -> WaitingQueue
     }
     let waiting = written.max_waiting.as_ref();
     WaitingQueue {
-        timeout: written.timeout.as_ref().map_or(default.timeout, |field| field.value.duration),
+        timeout: written.timeout.as_ref().map_or(default.timeout, |field| Some(field.value.duration)),
         order: written.order.as_ref().map_or(default.order, |field| match field.value {
             WaitingOrderWord::Fifo => WaitingOrder::Fifo,
             WaitingOrderWord::AdaptiveLifo => WaitingOrder::AdaptiveLifo,
@@ -124,7 +124,7 @@ pub(super) fn too_patient(compiled: &Upstream, written: &UpstreamDoc, path: &str
     let whole = written.timeout.as_ref().map(|field| field.span);
     let span = |field: Option<&Field<_>>| field.map(|field: &Field<crate::quantity::Length>| field.span);
     for (key, length, at) in [
-        ("concurrency.queue.timeout", Some(compiled.concurrency.queue.timeout), span(wait).or(whole)),
+        ("concurrency.queue.timeout", compiled.concurrency.queue.timeout, span(wait).or(whole)),
         ("concurrency.latency", compiled.concurrency.latency, span(latency)),
     ] {
         let is_said = problems.mentions(&format!("{path}.{key}"));

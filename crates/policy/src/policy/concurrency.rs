@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How many requests an upstream may have in flight, and how the others wait for a place.
@@ -32,8 +33,9 @@ pub enum LimitAlgorithm {
 /// How requests wait for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingQueue {
-    /// How long at most.
-    pub timeout: Duration,
+    /// How long at most, nobody at all if it is zero; where nobody says, as long as an answer takes without load, within
+    /// [`PATIENCE`](Self::PATIENCE).
+    pub timeout: Option<Duration>,
     /// Who comes first among those of the same criticality.
     pub order: WaitingOrder,
     /// How many may wait, so that memory is bounded.
@@ -66,9 +68,15 @@ impl Default for Concurrency {
     }
 }
 
+impl WaitingQueue {
+    /// How long requests wait at least and at most where nobody says. While it is not known what an answer takes, it
+    /// is the most: whoever refuses then knows too little to do so.
+    pub const PATIENCE: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(1);
+}
+
 impl Default for WaitingQueue {
     fn default() -> Self {
-        Self { timeout: Duration::from_millis(50), order: WaitingOrder::AdaptiveLifo, max_waiting: 10_000 }
+        Self { timeout: None, order: WaitingOrder::AdaptiveLifo, max_waiting: 10_000 }
     }
 }
 
