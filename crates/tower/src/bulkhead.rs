@@ -36,23 +36,26 @@ mod flow;
 mod terms;
 mod waiting;
 
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http::Response;
 use tidegate_core::concurrency::{Adaptive, Change};
-use tidegate_core::permit::{Ended, Permit, Places};
+use tidegate_core::permit::{Ended, Outcome, Permit, Places};
 use tidegate_core::queue::{Entry, Left, Queue};
 use tidegate_core::retry::{Advice, AttemptHistogram, HistogramRule};
-use tidegate_core::shed::{Cohort, SharedEdge};
+use tidegate_core::shed::SharedEdge;
 use tidegate_core::{Criticality, Invalid, Moment, Ratio, Reason, Refusal, Retry, Verdict};
-use tidegate_policy::policy;
+use tidegate_policy::policy::WaitingQueue;
+use tidegate_policy::{Who, policy};
 
 use self::flow::{Counts, Flows};
 pub use self::flow::{RefusedHere, TICK};
 use self::waiting::Waiter;
 pub use self::waiting::Waiting;
 use crate::clock::Clock;
+use crate::guard::outcome_of;
 
 /// The right to be in flight at an upstream; it ends exactly once, completed or dropped.
 pub type Place = Permit<Arc<Bulkhead>>;
@@ -78,18 +81,18 @@ struct Shared {
     attempts: AttemptHistogram,
     flows: Flows,
     clock: Arc<dyn Clock>,
-    max_wait: Duration,
+    waiting_terms: WaitingQueue,
+    /// How long whoever comes now may wait, in nanoseconds.
+    patience: AtomicU64,
 }
 
 /// Who would enter.
 #[derive(Clone, Copy, Debug)]
-pub struct Entering<'a, C> {
+pub struct Entering<W> {
     /// How late it should be shed.
     pub criticality: Criticality,
-    /// Who is served or refused alike; asked for only while somebody is shed.
-    pub cohort: C,
-    /// Whose turn it is, where callers take turns.
-    pub caller: &'a [u8],
+    /// On whose behalf; asked for only while somebody is shed or waits.
+    pub who: W,
     /// Which attempt it is, from 0, where a peer that is believed says so.
     pub attempt: Option<u32>,
 }
@@ -111,18 +114,37 @@ impl Bulkhead {
     /// # Errors
     /// When the upstream's terms contradict themselves, which those of a compiled policy do not.
     pub fn new(upstream: &policy::Upstream, seed: u64, clock: Arc<dyn Clock>) -> Result<Self, Invalid> {
+        Self::starting_at(None, upstream, seed, clock)
+    }
+
+    fn starting_at(
+        limit: Option<u32>,
+        upstream: &policy::Upstream,
+        seed: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Invalid> {
         let queue = terms::queue(&upstream.concurrency.queue, seed)?;
         let shared = Shared {
-            limiter: terms::limiter(upstream, clock.moment())?,
+            limiter: terms::limiter(upstream, limit, clock.moment())?,
             queue: queue.map(Mutex::new),
             waiting: AtomicUsize::new(0),
             edge: SharedEdge::new(),
             attempts: AttemptHistogram::new(HistogramRule::default()),
             flows: Flows::new(clock.moment())?,
             clock,
-            max_wait: upstream.concurrency.queue.timeout,
+            waiting_terms: upstream.concurrency.queue,
+            patience: AtomicU64::new(nanos(terms::patience(&upstream.concurrency.queue, None))),
         };
         Ok(Self::entrance_to(Arc::new(shared)))
+    }
+
+    /// The bulkhead of an upstream that has changed: it begins with the limit that was found so far. Whoever is in flight
+    /// or waits stays with the one before.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn succeeded_by(&self, upstream: &policy::Upstream, seed: u64) -> Result<Self, Invalid> {
+        Self::starting_at(Some(self.shared.limiter.limit()), upstream, seed, Arc::clone(&self.shared.clock))
     }
 
     /// Another entrance, for another thread.
@@ -138,12 +160,12 @@ impl Bulkhead {
 
     /// Decides about a request.
     #[inline]
-    pub fn enter<C>(self: &Arc<Self>, now: Moment, entering: Entering<'_, C>) -> Entered
+    pub fn enter<W>(self: &Arc<Self>, now: Moment, entering: Entering<W>) -> Entered
     where
-        C: FnOnce() -> Cohort,
+        W: Fn() -> Who,
     {
         let shared = &*self.shared;
-        let Entering { criticality, cohort, caller, attempt } = entering;
+        let Entering { criticality, who, attempt } = entering;
         self.counts.arrived(criticality, shared.limiter.in_flight(), shared.limiter.limit());
         if let Some(attempt) = attempt {
             shared.attempts.record(attempt);
@@ -152,7 +174,7 @@ impl Bulkhead {
             self.look(now);
         }
         if !shared.edge.is_open()
-            && let Verdict::Refuse(refusal) = shared.edge.decide(criticality, cohort())
+            && let Verdict::Refuse(refusal) = shared.edge.decide(criticality, who().cohort)
         {
             return Entered::Refuse(self.refuse(criticality, refusal));
         }
@@ -162,10 +184,10 @@ impl Bulkhead {
         {
             return Entered::Place(place);
         }
-        self.wait(now, criticality, caller)
+        self.wait(now, criticality, who().key)
     }
 
-    fn wait(self: &Arc<Self>, now: Moment, criticality: Criticality, caller: &[u8]) -> Entered {
+    fn wait(self: &Arc<Self>, now: Moment, criticality: Criticality, caller: u64) -> Entered {
         let Some(queue) = &self.shared.queue else {
             let refusal = Refusal { reason: Reason::LimitReached, retry: Retry::After(TICK) };
             return Entered::Refuse(self.refuse(criticality, refusal));
@@ -174,7 +196,7 @@ impl Bulkhead {
         let mut left = Vec::new();
         let verdict = {
             let mut queue = lock(queue);
-            let entry = Entry { key: queue.key(caller), criticality, ..Entry::new(waiter) };
+            let entry = Entry { key: queue.key(&caller), criticality, ..Entry::new(waiter) };
             let verdict = queue.push(entry, now, |who| left.push(who));
             self.shared.waiting.store(queue.len(), Ordering::Relaxed);
             verdict
@@ -261,13 +283,44 @@ impl Bulkhead {
         shared.edge.publish(edge, TICK);
         shared.limiter.tell(shared.flows.surroundings(now));
         if let (Some(queue), Some(baseline)) = (&shared.queue, shared.limiter.baseline()) {
-            lock(queue).expect_service(baseline);
+            let patience = terms::patience(&shared.waiting_terms, Some(baseline));
+            let mut queue = lock(queue);
+            queue.expect_service(baseline);
+            // It is above zero, for there is a queue.
+            if queue.set_max_wait(patience).is_ok() {
+                shared.patience.store(nanos(patience), Ordering::Relaxed);
+            }
         }
     }
 
     /// The upstream says how busy it is, from 0 to 1.
     pub fn tell_utilization(&self, now: Moment, utilization: f64) {
         self.shared.flows.utilized(now, utilization);
+    }
+
+    /// How many may be in flight.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        self.shared.limiter.limit()
+    }
+
+    /// The share of its places that is in use.
+    #[must_use]
+    pub fn busy(&self) -> f64 {
+        let in_flight = u32::try_from(self.shared.limiter.in_flight()).unwrap_or(u32::MAX);
+        f64::from(in_flight) / f64::from(self.limit().max(1))
+    }
+
+    /// How long those waited who were served lately.
+    #[must_use]
+    pub fn queue_delay(&self, now: Moment) -> Duration {
+        self.shared.flows.queue_delay(now)
+    }
+
+    /// How busy the upstream says it is.
+    #[must_use]
+    pub fn utilization(&self, now: Moment) -> Option<f64> {
+        self.shared.flows.utilization(now)
     }
 
     /// What it is doing.
@@ -337,6 +390,11 @@ impl Places for Bulkhead {
     }
 }
 
+/// What an answer says about its upstream.
+pub fn outcome<B>(response: &Response<B>) -> Outcome {
+    outcome_of(response.status(), response.headers())
+}
+
 /// Tells those who left the queue why.
 fn turn_away(left: Vec<Left<Waiter>>) {
     for Left { entry, reason, .. } in left {
@@ -344,6 +402,10 @@ fn turn_away(left: Vec<Left<Waiter>>) {
         let refusal = Refusal { reason, retry: Retry::After(TICK) };
         entry.payload.tell(Err(door.refuse(entry.criticality, refusal)));
     }
+}
+
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

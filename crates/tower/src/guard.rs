@@ -67,7 +67,7 @@ impl Guard {
 
     /// The answer has begun.
     pub(crate) fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
-        self.outcome = grpc_outcome(headers).unwrap_or_else(|| http_outcome(status));
+        self.outcome = outcome_of(status, headers);
         self.promised =
             headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let costs = self.costs(|settle| match settle {
@@ -155,6 +155,11 @@ impl Drop for Guard {
 
 fn cost_of(bytes: u64) -> Cost {
     Cost::units(bytes).unwrap_or(Cost::MAX)
+}
+
+/// How the work ended, as far as the head of its answer says.
+pub(crate) fn outcome_of(status: StatusCode, headers: &HeaderMap) -> Outcome {
+    grpc_outcome(headers).unwrap_or_else(|| http_outcome(status))
 }
 
 fn http_outcome(status: StatusCode) -> Outcome {

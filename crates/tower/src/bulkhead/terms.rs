@@ -12,16 +12,25 @@ use tidegate_policy::policy::{self, Concurrency, LimitAlgorithm, WaitingOrder, W
 /// What an answer may take where an upstream has no timeout at all.
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
 
-/// A queue that has not been empty for so many times its longest wait stands; ("Fail at Scale" has 100 ms and 5 ms).
+/// A queue that has not been empty for so many times its longest wait stands ("Fail at Scale" has 100 ms).
 const STANDS_AFTER: u32 = 2;
 
 /// The share of the longest wait that is too long for all who wait in an interval.
 const CODEL_TARGET: u32 = 10;
 
+/// The limit to begin with. A service whose answers take 100 ms has room for 500 a second, and the limit doubles from
+/// there as long as that costs nothing; one that bears ten requests has five times too many for a second.
+const FIRST_LIMIT: u32 = 50;
+
 /// What is left of the limit when the service is overloaded.
 const BACKOFF: f64 = 0.9;
 
-pub(super) fn limiter(upstream: &policy::Upstream, now: Moment) -> Result<Adaptive, Invalid> {
+/// A limiter for an upstream, beginning with this limit if one has been found before.
+pub(super) fn limiter(
+    upstream: &policy::Upstream,
+    found: Option<u32>,
+    now: Moment,
+) -> Result<Adaptive, Invalid> {
     let Concurrency { algorithm, min, max, latency, .. } = upstream.concurrency;
     let objective = match (latency, upstream.timeout) {
         (Some(latency), _) => Objective::latency(latency)?,
@@ -32,6 +41,7 @@ pub(super) fn limiter(upstream: &policy::Upstream, now: Moment) -> Result<Adapti
         LimitAlgorithm::Fixed => Bounds::exactly(max)?,
         LimitAlgorithm::Aimd | LimitAlgorithm::Vegas | LimitAlgorithm::Gradient => Bounds::new(min..=max)?,
     };
+    let bounds = bounds.starting_at(found.unwrap_or(FIRST_LIMIT).clamp(bounds.min(), bounds.max()))?;
     let controller = match algorithm {
         LimitAlgorithm::Fixed => Controller::new(Fixed, bounds, objective),
         LimitAlgorithm::Aimd => {
@@ -43,19 +53,28 @@ pub(super) fn limiter(upstream: &policy::Upstream, now: Moment) -> Result<Adapti
     Ok(Adaptive::new(controller, Windowing::default(), now))
 }
 
+/// How long requests may wait, given what an answer takes without load.
+pub(super) fn patience(spec: &WaitingQueue, baseline: Option<Duration>) -> Duration {
+    let (least, most) = (*WaitingQueue::PATIENCE.start(), *WaitingQueue::PATIENCE.end());
+    spec.timeout.unwrap_or_else(|| baseline.map_or(most, |baseline| baseline.clamp(least, most)))
+}
+
 pub(super) fn queue<T>(spec: &WaitingQueue, seed: u64) -> Result<Option<Queue<T>>, Invalid> {
-    if spec.timeout.is_zero() {
+    let patience = patience(spec, None);
+    if patience.is_zero() {
         return Ok(None);
     }
-    let bounds = queue::Bounds::new(spec.timeout)?.with_max_entries(spec.max_waiting)?;
+    // The laws of a queue go by the shortest that its longest wait can be.
+    let shortest = spec.timeout.unwrap_or(*WaitingQueue::PATIENCE.start());
+    let bounds = queue::Bounds::new(patience)?.with_max_entries(spec.max_waiting)?;
     let queue = match spec.order {
         WaitingOrder::Fifo => Queue::new(bounds, Order::Fifo)?,
         WaitingOrder::AdaptiveLifo => {
-            let stands = queue::Adaptive::new(spec.timeout * STANDS_AFTER)?;
+            let stands = queue::Adaptive::new(shortest * STANDS_AFTER)?;
             Queue::new(bounds, Order::Adaptive(stands))?
         }
         WaitingOrder::Codel => {
-            let law = Codel::new(spec.timeout / CODEL_TARGET, spec.timeout * STANDS_AFTER)?;
+            let law = Codel::new(shortest / CODEL_TARGET, shortest * STANDS_AFTER)?;
             Queue::new(bounds, Order::Fifo)?.with_drop_law(DropLaw::Codel(law))?
         }
         WaitingOrder::Fair => Queue::new(bounds, Order::Fair(Fair::new(seed)))?,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tidegate_core::Criticality::{self, Critical, CriticalPlus, Sheddable, SheddablePlus};
 use tidegate_core::permit::Outcome;
-use tidegate_core::shed::Epoch;
+use tidegate_core::shed::{Cohort, Epoch};
 use tidegate_policy::policy::{Concurrency, Endpoint, LimitAlgorithm, Upstream, WaitingOrder, WaitingQueue};
 
 use super::*;
@@ -11,7 +11,7 @@ use crate::clock::{SystemClock, ToldClock};
 const MS: Duration = Duration::from_millis(1);
 
 fn upstream(limit: u32, timeout: Duration) -> Upstream {
-    let queue = WaitingQueue { timeout, order: WaitingOrder::Fifo, max_waiting: 100 };
+    let queue = WaitingQueue { timeout: Some(timeout), order: WaitingOrder::Fifo, max_waiting: 100 };
     let concurrency =
         Concurrency { algorithm: LimitAlgorithm::Fixed, max: limit, queue, ..Concurrency::default() };
     Upstream { concurrency, ..Upstream::new("orders", vec![Endpoint::new(false, "a", None)]) }
@@ -28,8 +28,8 @@ fn enter(bulkhead: &Arc<Bulkhead>, clock: &impl Clock, criticality: Criticality)
 }
 
 fn enter_as(bulkhead: &Arc<Bulkhead>, clock: &impl Clock, criticality: Criticality, who: &str) -> Entered {
-    let cohort = || Cohort::of(who.as_bytes(), Epoch(0));
-    let entering = Entering { criticality, cohort, caller: who.as_bytes(), attempt: None };
+    let who = || Who { cohort: Cohort::of(who.as_bytes(), Epoch(0)), key: 0 };
+    let entering = Entering { criticality, who, attempt: None };
     bulkhead.enter(clock.moment(), entering)
 }
 
@@ -162,9 +162,8 @@ async fn when_many_retry_they_are_told_not_to() {
     let _first = place(enter(&bulkhead, &clock, Critical));
     let mut last = Retry::After(TICK);
     for number in 0..400 {
-        let cohort = || Cohort::of(b"ann", Epoch(0));
-        let attempt = Some(number % 2);
-        let entering = Entering { criticality: Critical, cohort, caller: b"ann", attempt };
+        let who = || Who { cohort: Cohort::of(b"ann", Epoch(0)), key: 0 };
+        let entering = Entering { criticality: Critical, who, attempt: Some(number % 2) };
         let Entered::Refuse(refusal) = bulkhead.enter(clock.moment(), entering) else { panic!("it is full") };
         last = refusal.retry;
     }

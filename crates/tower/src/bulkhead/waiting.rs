@@ -1,7 +1,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tidegate_core::queue::Handle;
 use tidegate_core::{Criticality, Reason, Refusal, Retry};
@@ -50,7 +52,8 @@ impl Waiting {
         criticality: Criticality,
         door: Arc<Bulkhead>,
     ) -> Self {
-        let timer = Some(Box::pin(sleep(door.shared.max_wait)));
+        let patience = Duration::from_nanos(door.shared.patience.load(Ordering::Relaxed));
+        let timer = Some(Box::pin(sleep(patience)));
         Self { receiver, timer, handle, criticality, door, is_over: false }
     }
 }
