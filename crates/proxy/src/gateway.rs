@@ -15,11 +15,13 @@ use tidegate_policy::{Gate, Record};
 use tidegate_tower::{Clock, SystemClock};
 use tokio::sync::Notify;
 
+use crate::degrade::Switches;
 use crate::figures::{Figures, ListenerCounts, Overhead, Routes};
 use crate::listen::tls::{self, Pem};
 use crate::listen::{self, ListenerState};
 use crate::settings::{self, Settings};
-use crate::upstream::{AttemptOutcome, Upstream};
+use crate::signals::Signals;
+use crate::upstream::Upstream;
 use crate::worker::Worker;
 
 /// What a gateway is made of.
@@ -40,8 +42,8 @@ pub struct Parts {
 /// A running gateway. Clones are the same gateway.
 #[derive(Clone, Debug)]
 pub struct Gateway {
-    shared: Arc<Shared>,
-    workers: Arc<[Arc<Worker>]>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) workers: Arc<[Arc<Worker>]>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
     addresses: Arc<[SocketAddr]>,
 }
@@ -53,6 +55,9 @@ pub(crate) struct Shared {
     pub(crate) listeners: Vec<Arc<ListenerState>>,
     pub(crate) stop: Stop,
     pub(crate) overhead: Overhead,
+    /// Which routes give their cheaper answer to everybody.
+    pub(crate) switches: Switches,
+    pub(crate) signals: Signals,
     routes: Routes,
     log: Option<SyncSender<Record>>,
     unlogged: AtomicU64,
@@ -89,13 +94,16 @@ impl Gateway {
             listeners.push(listener);
         }
         let routes = Routes::new(listeners.len(), count);
-        let upstreams = settings::upstreams(&policy, count, &[]);
+        let upstreams =
+            settings::upstreams(&policy, count, &[], parts.clock).map_err(StartFailure::Invalid)?;
         let shared = Arc::new(Shared {
             gate: parts.gate,
             clock: parts.clock,
             listeners,
             stop: Stop::default(),
             overhead: Overhead::new(count),
+            switches: Switches::default(),
+            signals: Signals::new(count),
             routes,
             log: parts.log,
             unlogged: AtomicU64::new(0),
@@ -135,7 +143,8 @@ impl Gateway {
         let before: Vec<Arc<Settings>> =
             self.workers.iter().map(|worker| worker.settings.load_full()).collect();
         let had = before.first().map_or(&[][..], |settings| &settings.upstreams);
-        let upstreams = settings::upstreams(&policy, self.workers.len(), had);
+        let upstreams = settings::upstreams(&policy, self.workers.len(), had, shared.clock)
+            .map_err(TakeFailure::Invalid)?;
         let after: Vec<Arc<Settings>> =
             (0..before.len()).map(|worker| Arc::new(shared.settings(&policy, &upstreams, worker))).collect();
         // A decision by either policy must find its upstream, so those that are gone stay until the gate has moved.
@@ -144,6 +153,9 @@ impl Gateway {
         match shared.gate.swap(policy, shared.clock.now()) {
             Ok(version) => {
                 self.settle(after);
+                let policy = shared.gate.policy();
+                shared.signals.keep(&policy);
+                shared.switches.keep(|route| policy.routes.iter().any(|known| known.name == route));
                 Ok(version)
             }
             Err(invalid) => {
@@ -205,17 +217,6 @@ impl Gateway {
             decide: self.shared.overhead.figures(),
             unlogged: self.shared.unlogged.load(Ordering::Relaxed),
         }
-    }
-
-    /// How its upstreams are.
-    #[must_use]
-    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
-        let settings = self.workers.first().map(|worker| worker.settings.load_full());
-        settings
-            .iter()
-            .flat_map(|settings| &settings.upstreams)
-            .map(|upstream| UpstreamStatus::of(upstream))
-            .collect()
     }
 
     /// Accepts nothing more; what is in flight may end within the policy's `drain`.
@@ -332,6 +333,8 @@ pub enum StartFailure {
     },
     /// A thread or its runtime cannot be made.
     Thread(std::io::Error),
+    /// The policy exceeds a bound.
+    Invalid(Invalid),
 }
 
 impl StartFailure {
@@ -353,6 +356,7 @@ impl fmt::Display for StartFailure {
                 write!(f, "listener `{listener}` cannot use its certificate: {why}")
             }
             Self::Thread(problem) => write!(f, "a worker cannot be started: {problem}"),
+            Self::Invalid(invalid) => invalid.fmt(f),
         }
     }
 }
@@ -379,45 +383,6 @@ impl fmt::Display for TakeFailure {
 }
 
 impl Error for TakeFailure {}
-
-/// How an upstream is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpstreamStatus {
-    /// Its name.
-    pub upstream: String,
-    /// How attempts ended, in the order of [`AttemptOutcome::ALL`].
-    pub attempts: [u64; AttemptOutcome::ALL.len()],
-    /// Its endpoints.
-    pub endpoints: Vec<EndpointStatus>,
-}
-
-/// How an endpoint is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndpointStatus {
-    /// Its URL.
-    pub url: String,
-    /// Connections to it.
-    pub connections: usize,
-    /// Requests on their way to it or back.
-    pub in_flight: usize,
-    /// How often it could not be connected to.
-    pub failures: u64,
-}
-
-impl UpstreamStatus {
-    fn of(upstream: &Upstream) -> Self {
-        let endpoints = upstream.endpoints().iter().map(|endpoint| {
-            let (connections, in_flight) = endpoint.counts();
-            let failures = endpoint.failures.load(Ordering::Relaxed);
-            EndpointStatus { url: endpoint.spec.to_string(), connections, in_flight, failures }
-        });
-        Self {
-            upstream: upstream.spec.name.clone(),
-            attempts: upstream.attempts(),
-            endpoints: endpoints.collect(),
-        }
-    }
-}
 
 /// Whether the gateway is to end.
 #[derive(Debug, Default)]

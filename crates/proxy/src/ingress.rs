@@ -4,14 +4,16 @@
 //! 1 head.rs        may it be read in two ways?                                  400, nothing is sent on
 //! 2 client.rs      for whom is it sent?                                         -> Peer
 //! 3 the gate       all rules, one clock reading                                 refused: 429 or 503
-//! 4 forward.rs     a rule that shapes lets it wait
-//! 5 head.rs        what was meant for us ends here; who was on the way is added
-//! 6 upstream.rs    an endpoint, a connection, the answer's head                 502, 503, 504
-//! 7 answer.rs      the answer goes back, the permit on its body
+//! 4 way.rs         a place at the upstream, at once or after a wait             refused: 503, or the route's cheaper answer
+//! 5 forward.rs     a rule that shapes lets it wait
+//! 6 head.rs        what was meant for us ends here; who was on the way is added
+//! 7 upstream.rs    an endpoint, a connection, the answer's head                 502, 503, 504
+//! 8 answer.rs      the answer goes back, the permit on its body
 //! ```
 
 mod answer;
 mod forward;
+mod way;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,13 +23,16 @@ use arc_swap::Guard;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused};
+use tidegate_core::Refusal;
+use tidegate_policy::policy::Route;
+use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused, Turned};
 use tidegate_tower::respond::{Speech, Trouble};
 use tidegate_tower::{Admission, Clock, Peer};
 
 pub(crate) use self::answer::AnswerBody;
 use self::answer::{Logged, Noted, Ticket};
 use self::forward::Forward;
+use self::way::{Undecided, Way};
 use crate::chance;
 use crate::client;
 use crate::connection::Caller;
@@ -95,7 +100,7 @@ impl<'a> Walk<'a> {
             .settings
             .identify
             .identify_from(Some(self.peer(&request)), &request, |attributes| self.ask(attributes, &request));
-        let (admission, ticket) = match asked {
+        let (admission, ticket, way) = match asked {
             Ok(asked) => asked?,
             Err(unclear) => {
                 let response = self.settings.respond.unclear(unclear, self.speech);
@@ -103,7 +108,7 @@ impl<'a> Walk<'a> {
             }
         };
         let settings = Guard::into_inner(self.settings);
-        Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, request }))
+        Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, way, request }))
     }
 
     /// A request that must not be sent on, and after which nothing on its connection can be trusted.
@@ -131,38 +136,90 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Asks the gate.
+    /// Asks the gate, and then for a place at the upstream.
     fn ask(
         &self,
         attributes: &Attributes<'_>,
         request: &Request<Incoming>,
-    ) -> Result<(Admission, Ticket), Answer> {
-        let shared = &self.caller.worker.shared;
-        match shared.gate.decide(self.now, attributes) {
-            Decision::Admit(admitted) => {
-                let figures = match admitted.route() {
-                    Some(route) => self.settings.route(&route.name),
-                    None => &self.settings.no_route,
-                };
-                figures.decided(self.caller.listener.number, admitted.criticality(), true);
-                let noted = self.noted(figures, self.record_admitted(&admitted, attributes));
-                let (clock, respond) = (Arc::clone(&self.settings.clock), Arc::clone(&self.settings.respond));
-                let admission = Admission::new(admitted, request.method(), clock, respond);
-                Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted))))
-            }
-            Decision::Refuse(ref refused) => {
-                let figures = self.settings.route(&refused.route().name);
-                figures.decided(self.caller.listener.number, refused.criticality, false);
-                let noted = self.noted(figures, self.record_refused(refused, attributes));
-                let response = self.settings.respond.refused(self.now, refused, self.speech);
-                Err(self.answer(response, Some(noted)))
-            }
+    ) -> Result<(Admission, Ticket, Way), Answer> {
+        let gate = &self.caller.worker.shared.gate;
+        let admitted = match gate.decide(self.now, attributes) {
+            Decision::Admit(admitted) => admitted,
+            Decision::Refuse(refused) => return Err(self.refused(&refused, attributes)),
+        };
+        let figures = match admitted.route() {
+            Some(route) => self.settings.route(&route.name),
+            None => &self.settings.no_route,
+        };
+        if let Some(answer) = admitted.route().and_then(|route| self.switched(route)) {
+            figures.decided(self.caller.listener.number, admitted.criticality(), true);
+            let noted = self.noted(figures, self.record_admitted(&admitted, attributes, true), None);
+            admitted.refund(self.now);
+            return Err(self.answer(answer, Some(noted)));
         }
+        let way = match self.way(&admitted, attributes, request) {
+            Ok(way) => way,
+            Err((upstream, refusal)) => {
+                let refused = gate.turn_away(self.now, admitted, Turned { upstream, refusal });
+                return Err(self.refused(&refused, attributes));
+            }
+        };
+        let undecided =
+            Undecided { listener: self.caller.listener.number, criticality: admitted.criticality() };
+        let undecided = if way.is_clear() {
+            figures.decided(undecided.listener, undecided.criticality, true);
+            None
+        } else {
+            Some(undecided)
+        };
+        let record = self.record_admitted(&admitted, attributes, undecided.is_none());
+        let noted = self.noted(figures, record, undecided);
+        let (clock, respond) = (Arc::clone(&self.settings.clock), Arc::clone(&self.settings.respond));
+        let admission = Admission::new(admitted, request.method(), clock, respond);
+        Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted)), way))
     }
 
-    fn noted(&self, figures: &Arc<RouteFigures>, record: Option<(Box<Record>, Logged)>) -> Noted {
+    /// The answer to a request that may not pass.
+    fn refused(&self, refused: &Refused, attributes: &Attributes<'_>) -> Answer {
+        let figures = self.settings.route(&refused.route().name);
+        figures.decided(self.caller.listener.number, refused.criticality, false);
+        let noted = self.noted(figures, self.record_refused(refused, attributes), None);
+        let response = self.settings.refused(self.now, refused, self.speech);
+        self.answer(response, Some(noted))
+    }
+
+    /// The cheaper answer of a route, while an operator wants all of its requests to get it.
+    fn switched(&self, route: &Route) -> Option<Response<Bytes>> {
+        let degraded = self.settings.degraded(route)?;
+        let is_on = self.caller.worker.shared.switches.is_on(&route.name, self.now.moment);
+        is_on.then(|| degraded.switched())
+    }
+
+    /// How a request that may pass gets to its upstream; or who has no room for it, and why.
+    fn way(
+        &self,
+        admitted: &Admitted,
+        attributes: &Attributes<'_>,
+        request: &Request<Incoming>,
+    ) -> Result<Way, (&str, Refusal)> {
+        let route = admitted.route().filter(|route| !route.is_exempt);
+        let upstream = route.and_then(|route| self.settings.upstream(route.upstream.as_deref()?));
+        let Some(upstream) = upstream else { return Ok(Way::Free) };
+        let worker = &self.caller.worker;
+        let attempt = if self.caller.hop.is_trusted { way::attempt(request.headers()) } else { None };
+        let who = || worker.shared.gate.who(self.now, attributes);
+        Way::find(upstream.door(worker.number), self.now.moment, admitted, attempt, who)
+            .map_err(|refusal| (upstream.spec.name.as_str(), refusal))
+    }
+
+    fn noted(
+        &self,
+        figures: &Arc<RouteFigures>,
+        record: Option<(Box<Record>, Logged)>,
+        undecided: Option<Undecided>,
+    ) -> Noted {
         figures.begin();
-        Noted::new(Arc::clone(figures), self.now, record)
+        Noted::new(Arc::clone(figures), self.now, record, undecided)
     }
 
     /// The line of a refusal in the access log, where it is to have one.
@@ -176,18 +233,25 @@ impl<'a> Walk<'a> {
             .then(|| (Box::new(refused.record(attributes)), Logged::Always))
     }
 
-    /// The line of a request that may pass, where it may have one.
+    /// The line of a request that may pass, where it may have one; it may still be refused unless it `is_clear`.
     fn record_admitted(
         &self,
         admitted: &Admitted,
         attributes: &Attributes<'_>,
+        is_clear: bool,
     ) -> Option<(Box<Record>, Logged)> {
         let log = self.settings.access_log.as_ref()?;
         let is_shadow = log.always.shadow && admitted.shadow_refusals().next().is_some();
-        let logged =
-            if is_shadow || is_drawn(log.sample_accepted) { Logged::Always } else { Logged::IfFailed };
-        (logged == Logged::Always || log.always.failed)
-            .then(|| (Box::new(admitted.record(attributes)), logged))
+        let logged = if is_shadow || is_drawn(log.sample_accepted) {
+            Logged::Always
+        } else if log.always.failed {
+            Logged::IfFailed
+        } else if log.always.refused && !is_clear {
+            Logged::IfRefused
+        } else {
+            return None;
+        };
+        Some((Box::new(admitted.record(attributes)), logged))
     }
 
     /// For whom the request is sent.

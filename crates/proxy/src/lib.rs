@@ -12,11 +12,15 @@
 //! | the walk of a request | `ingress` |
 //! | fields that end here or are added | `head`, `client` |
 //! | endpoints and connections to them | `upstream` |
+//! | how long a request counts as in flight at its upstream | `stay` |
 //! | what is counted | [`figures`] |
+//! | what is known of overload, and what follows | `signals`, `overload`, `degrade` |
 
 mod chance;
 mod client;
 mod connection;
+mod criticality;
+mod degrade;
 pub mod figures;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -25,13 +29,18 @@ mod gateway;
 mod head;
 mod ingress;
 mod listen;
+mod overload;
 mod settings;
+mod signals;
+mod stay;
 mod ticks;
 mod upgrade;
 mod upstream;
 mod worker;
 
 pub use figures::Figures;
-pub use gateway::{EndpointStatus, Gateway, Parts, StartFailure, TakeFailure, UpstreamStatus};
+pub use gateway::{Gateway, Parts, StartFailure, TakeFailure};
 pub use listen::tls::Pem;
+pub use overload::{CapacityStatus, EndpointStatus, NoDegrade, RouteStatus, UpstreamStatus};
+pub use signals::{SignalStatus, UntoldSignal};
 pub use upstream::AttemptOutcome;

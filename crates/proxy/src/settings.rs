@@ -6,11 +6,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use http::HeaderName;
-use tidegate_policy::policy::{ClientAddress, KeySource, Policy, Server};
-use tidegate_policy::{Gate, policy};
-use tidegate_tower::{Clock, HttpIdentify, Respond, SystemClock};
+use bytes::Bytes;
+use http::{HeaderName, Response};
+use tidegate_core::Invalid;
+use tidegate_policy::policy::{ClientAddress, KeySource, Policy, Route, Server};
+use tidegate_policy::{Cause, Gate, Now, Refused, policy};
+use tidegate_tower::respond::Speech;
+use tidegate_tower::{Bulkhead, Clock, HttpIdentify, Respond, SystemClock};
 
+use crate::chance;
+use crate::criticality;
+use crate::degrade::Degraded;
 use crate::figures::{RouteFigures, Routes};
 use crate::upstream::{Connector, Upstream};
 
@@ -28,6 +34,10 @@ pub(crate) struct Settings {
     /// The fields that keys are made of and that have a dash, for which an underscore can be mistaken.
     dashed_keys: Vec<HeaderName>,
     pub(crate) access_log: Option<policy::AccessLog>,
+    /// Whether upstreams are told what requests were found to be.
+    pub(crate) tells_criticality: bool,
+    /// The cheaper answers of routes that have one, by name.
+    degraded: Vec<(String, Degraded)>,
 }
 
 impl Settings {
@@ -49,6 +59,8 @@ impl Settings {
             no_route: routes.of(NO_ROUTE, worker),
             dashed_keys: dashed_keys(policy),
             access_log: policy.access_log.clone(),
+            tells_criticality: criticality::is_known(policy),
+            degraded: policy.routes.iter().filter_map(degraded).collect(),
         }
     }
 
@@ -65,6 +77,19 @@ impl Settings {
 
     pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
         self.upstreams.iter().find(|upstream| upstream.spec.name == name)
+    }
+
+    /// The cheaper answer of a route.
+    pub(crate) fn degraded(&self, route: &Route) -> Option<&Degraded> {
+        route.degrade.as_ref()?;
+        self.degraded.iter().find(|(name, _)| *name == route.name).map(|(_, degraded)| degraded)
+    }
+
+    /// The answer to a request that may not pass: its route's cheaper one, if it is shed and there is one.
+    pub(crate) fn refused(&self, now: Now, refused: &Refused, speech: Speech) -> Response<Bytes> {
+        let is_shed = matches!(refused.cause, Cause::Shed | Cause::Reserve | Cause::Overload);
+        let degraded = if is_shed { self.degraded(refused.route()) } else { None };
+        degraded.and_then(Degraded::shed).unwrap_or_else(|| self.respond.refused(now, refused, speech))
     }
 
     /// The figures of a route. In the moment of a reload its name may be one we do not know yet.
@@ -89,13 +114,33 @@ impl Settings {
     }
 }
 
-/// The upstreams of `policy`. Those that are as they were `before` keep their connections.
-pub(crate) fn upstreams(policy: &Policy, workers: usize, before: &[Arc<Upstream>]) -> Vec<Arc<Upstream>> {
+/// The upstreams of `policy`. Those that are as they were `before` keep their connections, and all of the same name the
+/// limit that was found for them.
+pub(crate) fn upstreams(
+    policy: &Policy,
+    workers: usize,
+    before: &[Arc<Upstream>],
+    clock: SystemClock,
+) -> Result<Vec<Arc<Upstream>>, Invalid> {
     let is_tls = |upstream: &Arc<policy::Upstream>| upstream.endpoints.iter().any(|endpoint| endpoint.is_tls);
     let connector = Connector::new(policy.upstreams.iter().any(is_tls));
-    let kept = |spec: &Arc<policy::Upstream>| before.iter().find(|upstream| upstream.spec == *spec).cloned();
-    let upstream = |spec| kept(spec).unwrap_or_else(|| Arc::new(Upstream::new(spec, workers, &connector)));
+    let upstream = |spec: &Arc<policy::Upstream>| {
+        let known = before.iter().find(|upstream| upstream.spec.name == spec.name);
+        if let Some(same) = known.filter(|upstream| upstream.spec == *spec) {
+            return Ok(Arc::clone(same));
+        }
+        let seed = chance::roll();
+        let bulkhead = match known {
+            Some(known) => known.door(0).succeeded_by(spec, seed)?,
+            None => Bulkhead::new(spec, seed, Arc::new(clock))?,
+        };
+        Ok(Arc::new(Upstream::new(spec, bulkhead, workers, &connector)))
+    };
     policy.upstreams.iter().map(upstream).collect()
+}
+
+fn degraded(route: &Route) -> Option<(String, Degraded)> {
+    Some((route.name.clone(), Degraded::new(route.degrade.as_ref()?)))
 }
 
 /// What requests are counted under that no route takes.

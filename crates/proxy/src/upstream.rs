@@ -10,6 +10,7 @@ mod connect;
 mod endpoint;
 mod http1;
 mod lane;
+pub(crate) mod orca;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +20,10 @@ use std::time::Instant;
 
 use http::{Method, Request, Response};
 use hyper::body::{Body, Incoming};
+use tidegate_core::Moment;
+use tidegate_core::permit::Outcome;
 use tidegate_policy::policy;
+use tidegate_tower::Bulkhead;
 use tokio::time::timeout_at;
 
 pub(crate) use self::body::{Patient, Turned, UpstreamBody};
@@ -42,6 +46,17 @@ pub(crate) enum CallFailure {
     Silent,
     /// All connections that may be held are in use.
     Busy,
+}
+
+impl CallFailure {
+    /// What it says about how much the upstream bears; nothing if it was not asked.
+    pub(crate) const fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Unconnected | Self::Broken => Some(Outcome::Failed),
+            Self::Silent => Some(Outcome::Overloaded),
+            Self::Busy => None,
+        }
+    }
 }
 
 /// How attempts ended, for the figures.
@@ -85,6 +100,8 @@ impl AttemptOutcome {
 pub(crate) struct Upstream {
     pub(crate) spec: Arc<policy::Upstream>,
     endpoints: Vec<Arc<Endpoint>>,
+    /// What stands before it, an entrance for each worker.
+    doors: Vec<Arc<Bulkhead>>,
     /// By worker, since every request counts here.
     attempts: Vec<Attempts>,
 }
@@ -95,13 +112,24 @@ pub(crate) struct Upstream {
 struct Attempts([AtomicU64; AttemptOutcome::ALL.len()]);
 
 impl Upstream {
-    pub(crate) fn new(spec: &Arc<policy::Upstream>, workers: usize, connector: &Connector) -> Self {
+    pub(crate) fn new(
+        spec: &Arc<policy::Upstream>,
+        bulkhead: Bulkhead,
+        workers: usize,
+        connector: &Connector,
+    ) -> Self {
         let endpoint = |endpoint| Arc::new(Endpoint::new(spec, endpoint, workers, connector.clone()));
         Self {
             spec: Arc::clone(spec),
             endpoints: spec.endpoints.iter().map(endpoint).collect(),
+            doors: (0..workers).map(|_| Arc::new(bulkhead.entrance())).collect(),
             attempts: (0..workers).map(|_| Attempts::default()).collect(),
         }
+    }
+
+    /// A worker's entrance to what stands before it; every worker has one.
+    pub(crate) fn door(&self, worker: usize) -> &Arc<Bulkhead> {
+        &self.doors[worker % self.doors.len()]
     }
 
     /// Asks it.
@@ -212,8 +240,9 @@ impl Upstream {
         Some(if second.load(now) < first.load(now) { second } else { first })
     }
 
-    /// Closes what has been idle for too long.
-    pub(crate) fn look_after(&self, worker: usize, now: u64) {
+    /// Closes what has been idle for too long, and lets the edge move.
+    pub(crate) fn look_after(&self, worker: usize, now: u64, moment: Moment) {
+        self.door(worker).look(moment);
         for endpoint in &self.endpoints {
             endpoint.look_after(worker, now);
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use tidegate_tower::Clock;
 use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -15,6 +16,8 @@ use crate::connection::watch::{Order, Watch};
 use crate::gateway::Shared;
 use crate::listen::ListenerState;
 use crate::settings::Settings;
+use crate::signals::LATE_EVERY;
+use crate::stay::Stays;
 use crate::ticks::Ticks;
 use crate::upgrade::Tunnels;
 
@@ -35,6 +38,8 @@ pub(crate) struct Worker {
     /// The connections it serves, and some that have ended since it last looked.
     connections: Mutex<Vec<(Arc<Watch>, Arc<ListenerState>)>>,
     pub(crate) tunnels: Tunnels,
+    /// The places of answers whose end has not come.
+    pub(crate) stays: Stays,
 }
 
 impl Worker {
@@ -46,6 +51,7 @@ impl Worker {
             ticks: Arc::new(Ticks::new()),
             connections: Mutex::default(),
             tunnels: Tunnels::default(),
+            stays: Stays::default(),
         }
     }
 
@@ -94,6 +100,7 @@ impl Worker {
             .map(|(socket, listener)| tokio::spawn(Arc::clone(&self).accept(socket, listener)))
             .collect();
         let looking = tokio::spawn(Arc::clone(&self).look_after());
+        let timing = tokio::spawn(Arc::clone(&self).look_whether_late());
         self.shared.stop.begun().await;
         for task in &accepting {
             task.abort();
@@ -101,6 +108,7 @@ impl Worker {
         self.order_all(Order::Drain);
         self.drained().await;
         looking.abort();
+        timing.abort();
     }
 
     /// Waits until nothing is in flight, or the time for it is over.
@@ -162,9 +170,20 @@ impl Worker {
                 }
                 true
             });
+            let moment = self.shared.clock.moment();
             for upstream in &self.settings().upstreams {
-                upstream.look_after(self.number, now);
+                upstream.look_after(self.number, now, moment);
             }
+            self.stays.end_old(now);
+        }
+    }
+
+    /// Measures how late its loop is: by how much longer than asked for a sleep takes.
+    async fn look_whether_late(self: Arc<Self>) {
+        loop {
+            let due = tokio::time::Instant::now() + LATE_EVERY;
+            tokio::time::sleep_until(due).await;
+            self.shared.signals.late(self.number, due.elapsed());
         }
     }
 }

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tidegate_policy::{Now, Record};
+use tidegate_policy::{Now, Record, Refused};
 use tidegate_tower::Clock;
 use tidegate_tower::body::GuardedBody;
 
+use super::way::Undecided;
 use crate::connection::{Caller, stream};
 use crate::figures::RouteFigures;
 use crate::upstream::UpstreamBody;
@@ -74,9 +75,11 @@ pub(super) struct Ticket {
 pub(super) struct Noted {
     pub(super) figures: Arc<RouteFigures>,
     pub(super) began: Now,
-    /// Its line in the access log, and whether it gets one in any case or only if it fails.
+    /// Its line in the access log, and when it gets one.
     pub(super) record: Option<(Box<Record>, Logged)>,
     status: u16,
+    /// There while it is not known whether it goes on.
+    undecided: Option<Undecided>,
 }
 
 /// When a request is logged.
@@ -84,6 +87,7 @@ pub(super) struct Noted {
 pub(super) enum Logged {
     Always,
     IfFailed,
+    IfRefused,
 }
 
 impl Noted {
@@ -91,8 +95,15 @@ impl Noted {
         figures: Arc<RouteFigures>,
         began: Now,
         record: Option<(Box<Record>, Logged)>,
+        undecided: Option<Undecided>,
     ) -> Self {
-        Self { figures, began, record, status: GONE }
+        Self { figures, began, record, status: GONE, undecided }
+    }
+
+    fn decided(&mut self, is_admitted: bool) {
+        if let Some(Undecided { listener, criticality }) = self.undecided.take() {
+            self.figures.decided(listener, criticality, is_admitted);
+        }
     }
 }
 
@@ -113,15 +124,42 @@ impl Ticket {
     }
 }
 
+impl Ticket {
+    /// It goes on to its upstream.
+    pub(super) fn goes_on(&mut self) {
+        if let Some(noted) = &mut self.noted {
+            noted.decided(true);
+        }
+    }
+
+    /// It had been let pass, and is refused after all.
+    pub(super) fn turned_away(&mut self, refused: &Refused) {
+        let Some(noted) = &mut self.noted else { return };
+        noted.decided(false);
+        if let Some((record, logged)) = &mut noted.record {
+            record.is_admitted = false;
+            record.rule = Some(refused.by.name().to_owned());
+            record.reason = Some(refused.refusal.reason.as_str().to_owned());
+            record.retry = Some(refused.refusal.retry);
+            if *logged == Logged::IfRefused {
+                *logged = Logged::Always;
+            }
+        }
+    }
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.caller.watch.end();
-        let Some(Noted { figures, began, record, status }) = self.noted.take() else { return };
+        let Some(mut noted) = self.noted.take() else { return };
+        // Whoever goes away while it waits was refused by nobody.
+        noted.decided(true);
+        let Noted { figures, began, record, status, .. } = noted;
         let shared = &self.caller.worker.shared;
         let took = shared.clock.moment().since(began.moment);
         figures.end(status, took);
         if let Some((record, logged)) = record
-            && (logged == Logged::Always || status >= 500)
+            && (logged == Logged::Always || (logged == Logged::IfFailed && status >= 500))
         {
             shared.log(Record { status: Some(status), duration: Some(took), ..*record });
         }

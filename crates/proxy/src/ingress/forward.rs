@@ -5,22 +5,27 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
+use tidegate_core::Refusal;
 use tidegate_policy::Admitted;
 use tidegate_policy::policy::Route;
-use tidegate_tower::Admission;
+use tidegate_tower::bulkhead::{self, Place};
 use tidegate_tower::respond::{Speech, Trouble};
+use tidegate_tower::{Admission, Bulkhead, Clock};
 
 use super::answer::{AnswerBody, Ticket};
+use super::way::Way;
+use crate::criticality;
 use crate::head::{self, Forwards};
 use crate::settings::Settings;
 use crate::upgrade;
-use crate::upstream::{CallFailure, Patient, UpstreamBody};
+use crate::upstream::{CallFailure, Patient, UpstreamBody, orca};
 
 pub(super) struct Forward {
     pub(super) settings: Arc<Settings>,
     pub(super) speech: Speech,
     pub(super) admission: Admission,
     pub(super) ticket: Ticket,
+    pub(super) way: Way,
     pub(super) request: Request<Incoming>,
 }
 
@@ -38,8 +43,14 @@ impl Forward {
         if !wait.is_zero() {
             Box::pin(tokio::time::sleep(wait)).await;
         }
-        let Self { settings, speech, admission, ticket, mut request } = *self;
-        let sent = Sent { settings, speech, admission, ticket };
+        let Self { settings, speech, admission, ticket, way, mut request } = *self;
+        let mut sent = Sent { settings, speech, admission, ticket };
+        let clock = Arc::clone(&sent.settings.clock);
+        let place = match way.place(|| clock.moment()).await {
+            Ok(place) => place,
+            Err(refusal) => return sent.turned_away(refusal),
+        };
+        sent.ticket.goes_on();
         let Some((route, upstream)) = sent.route() else { return sent.trouble(Trouble::NoRoute) };
         if let Forwards::EndsHere = head::count_forwards(&mut request) {
             return sent.answer(Response::new(UpstreamBody::text(Bytes::new())));
@@ -50,10 +61,14 @@ impl Forward {
         let patience =
             (request.version() == Version::HTTP_2).then(|| caller.listener.spec().body_idle_timeout);
         head::send_on(&mut request, &caller.hop, sent.settings.server.client_address, is_upgrade);
+        let found = sent.admission.admitted().map(Admitted::criticality);
+        let found = found.filter(|_| sent.settings.tells_criticality);
+        criticality::tell(request.headers_mut(), found, caller.hop.is_trusted);
         let request = request.map(|body| sent.admission.counted(Patient::new(body, patience)));
         let now = caller.worker.ticks().now();
         match upstream.call(caller.worker.number, now, request).await {
             Ok(mut response) => {
+                sent.served(place, upstream.door(caller.worker.number), &mut response);
                 let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
                 if is_upgraded {
                     // An upstream that turns to another protocol without being asked is none.
@@ -65,9 +80,16 @@ impl Forward {
                 head::send_back(&mut response, is_upgraded);
                 sent.answer(response)
             }
-            Err(CallFailure::Unconnected | CallFailure::Broken) => sent.trouble(Trouble::Unreachable),
-            Err(CallFailure::Silent) => sent.trouble(Trouble::Silent),
-            Err(CallFailure::Busy) => sent.trouble(Trouble::Busy),
+            Err(failure) => {
+                if let (Some(place), Some(outcome)) = (place, failure.outcome()) {
+                    place.complete(clock.moment(), outcome);
+                }
+                sent.trouble(match failure {
+                    CallFailure::Unconnected | CallFailure::Broken => Trouble::Unreachable,
+                    CallFailure::Silent => Trouble::Silent,
+                    CallFailure::Busy => Trouble::Busy,
+                })
+            }
         }
     }
 }
@@ -77,6 +99,36 @@ impl Sent {
     fn route(&self) -> Option<(&Route, &Arc<crate::upstream::Upstream>)> {
         let route = self.admission.admitted().and_then(Admitted::route)?;
         Some((route, self.settings.upstream(route.upstream.as_deref()?)?))
+    }
+
+    /// The head of an answer has come: says what was learnt of the upstream, and for how long it is busy with it.
+    fn served(&self, place: Option<Place>, door: &Bulkhead, response: &mut Response<UpstreamBody>) {
+        let Some(place) = place else { return };
+        let worker = &self.ticket.caller().worker;
+        let now = self.settings.clock.moment();
+        if let Some(utilization) = orca::utilization(response.headers()) {
+            door.tell_utilization(now, utilization);
+        }
+        let outcome = bulkhead::outcome(response);
+        if response.body().is_whole() {
+            place.complete(now, outcome);
+        } else {
+            let stay = worker.stays.keep(worker.ticks().now(), place, now, outcome);
+            response.body_mut().keep(stay);
+        }
+    }
+
+    /// The upstream has no room for it.
+    fn turned_away(self, refusal: Refusal) -> Response<AnswerBody> {
+        let Self { settings, speech, admission, mut ticket } = self;
+        let shared = &ticket.caller().worker.shared;
+        let route = admission.admitted().and_then(Admitted::route);
+        let upstream = route.and_then(|route| route.upstream.clone()).unwrap_or_default();
+        let refused = admission.turn_away(&shared.gate, &upstream, refusal);
+        let response = settings.refused(shared.clock.now(), &refused, speech);
+        ticket.turned_away(&refused);
+        ticket.status(response.status());
+        response.map(|text| AnswerBody::text(text, ticket))
     }
 
     /// An answer of ours.

@@ -16,6 +16,7 @@ use super::RequestBody;
 use super::endpoint::InFlight;
 use super::http1::Stream;
 use super::lane::{Held, Many, Place};
+use crate::stay::Stay;
 
 pin_project! {
     /// A body that may not pause for longer than its patience.
@@ -97,7 +98,11 @@ pub(super) fn nothing() -> RequestBody {
 
 /// The body of an answer: an upstream's, with the connection it comes over, or a text of ours.
 #[derive(Debug)]
-pub(crate) struct UpstreamBody(Source);
+pub(crate) struct UpstreamBody {
+    source: Source,
+    /// The place it holds at its upstream.
+    stay: Option<Stay>,
+}
 
 #[derive(Debug)]
 enum Source {
@@ -138,7 +143,7 @@ pub(crate) struct Turned {
 impl UpstreamBody {
     /// A text of ours.
     pub(crate) const fn text(text: Bytes) -> Self {
-        Self(Source::Text(text))
+        Self { source: Source::Text(text), stay: None }
     }
 
     /// What comes over a connection. Where all of it is here already, others may use the connection at once.
@@ -148,7 +153,7 @@ impl UpstreamBody {
                 in_flight.give_back(held);
                 Self::text(whole)
             }
-            None => Self(Source::One(OneBody { held, in_flight, pause: None })),
+            None => Self { source: Source::One(OneBody { held, in_flight, pause: None }), stay: None },
         }
     }
 
@@ -157,25 +162,37 @@ impl UpstreamBody {
             return Self::text(Bytes::new());
         }
         let body = Patient::new(body, in_flight.endpoint.upstream.timeout);
-        Self(Source::Many(Box::new(ManyBody { body, _many: many, _in_flight: in_flight })))
+        let source = Source::Many(Box::new(ManyBody { body, _many: many, _in_flight: in_flight }));
+        Self { source, stay: None }
     }
 
     pub(super) const fn turned(held: Box<Held>) -> Self {
-        Self(Source::Turned(Some(held)))
+        Self { source: Source::Turned(Some(held)), stay: None }
     }
 
     /// The connection, if it has turned to another protocol.
     pub(crate) fn take_turned(&mut self) -> Option<Turned> {
-        let Source::Turned(held) = &mut self.0 else { return None };
+        let Source::Turned(held) = &mut self.source else { return None };
         let Held { connection, place } = *held.take()?;
         let (stream, unread) = connection.into_parts();
         Some(Turned { stream, unread, _place: place })
     }
 
+    /// Whether nothing more has to come of it, or nothing that is a body.
+    pub(crate) const fn is_whole(&self) -> bool {
+        matches!(self.source, Source::Text(_) | Source::Turned(_))
+    }
+
+    /// Holds a place until it has come to its end.
+    pub(crate) fn keep(&mut self, stay: Stay) {
+        self.stay = Some(stay);
+    }
+
     /// Nothing more comes of it; ends what depended on it.
     fn end(&mut self) {
+        self.stay = None;
         if let Source::One(OneBody { held, in_flight, .. }) =
-            std::mem::replace(&mut self.0, Source::Text(Bytes::new()))
+            std::mem::replace(&mut self.source, Source::Text(Bytes::new()))
         {
             in_flight.give_back(held);
         }
@@ -202,7 +219,7 @@ impl Body for UpstreamBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        let (frame, has_ended) = match &mut self.0 {
+        let (frame, has_ended) = match &mut self.source {
             Source::Text(text) if text.is_empty() => return Poll::Ready(None),
             Source::Text(text) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(text))))),
             Source::Turned(_) => return Poll::Ready(None),
@@ -218,7 +235,7 @@ impl Body for UpstreamBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.source {
             Source::Text(text) => text.is_empty(),
             Source::One(one) => one.held.connection.has_ended(),
             Source::Many(many) => many.body.is_end_stream(),
@@ -227,7 +244,7 @@ impl Body for UpstreamBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.source {
             Source::Text(text) => SizeHint::with_exact(text.len() as u64),
             Source::One(one) => one.held.connection.size_hint(),
             Source::Many(many) => many.body.size_hint(),

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::body::nothing;
 use super::*;
+use tidegate_tower::SystemClock;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
@@ -18,7 +19,8 @@ async fn upstream() -> (TcpListener, Upstream) {
     let SocketAddr::V4(address) = listener.local_addr().unwrap() else { panic!("an IPv4 address") };
     let endpoint = policy::Endpoint::new(false, &address.ip().to_string(), Some(address.port()));
     let spec = policy::Upstream { max_connections: 2, ..policy::Upstream::new("a", vec![endpoint]) };
-    (listener, Upstream::new(&Arc::new(spec), 1, &Connector::new(false)))
+    let bulkhead = Bulkhead::new(&spec, 7, Arc::new(SystemClock::new())).unwrap();
+    (listener, Upstream::new(&Arc::new(spec), bulkhead, 1, &Connector::new(false)))
 }
 
 fn request(method: Method) -> Request<RequestBody> {
@@ -50,7 +52,7 @@ fn open(upstream: &Upstream) -> usize {
 async fn left(upstream: &Upstream, count: usize) {
     while open(upstream) != count {
         tokio::task::yield_now().await;
-        upstream.look_after(0, 0);
+        upstream.look_after(0, 0, Moment::ORIGIN);
     }
 }
 
@@ -165,10 +167,10 @@ async fn what_is_idle_for_too_long_is_closed() {
     };
     let (mut stream, answer) = tokio::join!(serving, ask(&upstream, Method::GET));
     assert_eq!(answer.unwrap(), "hello");
-    upstream.look_after(0, 1_000);
-    upstream.look_after(0, 61_000);
+    upstream.look_after(0, 1_000, Moment::ORIGIN);
+    upstream.look_after(0, 61_000, Moment::ORIGIN);
     assert_eq!(open(&upstream), 1, "it was first seen idle a minute ago");
-    upstream.look_after(0, 61_001);
+    upstream.look_after(0, 61_001, Moment::ORIGIN);
     assert_eq!(open(&upstream), 0);
     assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
 }

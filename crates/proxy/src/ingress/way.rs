@@ -1,0 +1,80 @@
+//! How a request that may pass gets a place at its upstream.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use tidegate_core::{Criticality, Moment, Refusal};
+use tidegate_policy::{Admitted, Who};
+use tidegate_tower::Bulkhead;
+use tidegate_tower::bulkhead::{Entered, Entering, Place, Waiting};
+
+/// The number of an attempt, from 1; believed from trusted peers.
+const ATTEMPT: &str = "x-envoy-attempt-count";
+
+/// How a request gets to its upstream.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// Nothing stands before where it goes.
+    Free,
+    /// It has a place.
+    Place(Place),
+    /// It waits for one.
+    Wait(Waiting),
+    /// A rule lets it wait, and only then it asks for one.
+    Later(Arc<Bulkhead>, Entering<Who>),
+}
+
+impl Way {
+    /// Asks for a place for a request that was admitted.
+    pub(super) fn find(
+        door: &Arc<Bulkhead>,
+        now: Moment,
+        admitted: &Admitted,
+        attempt: Option<u32>,
+        who: impl Fn() -> Who,
+    ) -> Result<Self, Refusal> {
+        let criticality = admitted.criticality();
+        if !admitted.wait().is_zero() {
+            return Ok(Self::Later(Arc::clone(door), Entering { criticality, who: who(), attempt }));
+        }
+        match door.enter(now, Entering { criticality, who, attempt }) {
+            Entered::Place(place) => Ok(Self::Place(place)),
+            Entered::Wait(waiting) => Ok(Self::Wait(waiting)),
+            Entered::Refuse(refusal) => Err(refusal),
+        }
+    }
+
+    /// Whether it is known already that it goes on.
+    pub(super) const fn is_clear(&self) -> bool {
+        matches!(self, Self::Free | Self::Place(_))
+    }
+
+    /// Waits for the place; `now` is asked only if the request asks only then.
+    pub(super) async fn place(self, now: impl FnOnce() -> Moment) -> Result<Option<Place>, Refusal> {
+        match self {
+            Self::Free => Ok(None),
+            Self::Place(place) => Ok(Some(place)),
+            Self::Wait(waiting) => waiting.await.map(Some),
+            Self::Later(door, Entering { criticality, who, attempt }) => {
+                match door.enter(now(), Entering { criticality, who: || who, attempt }) {
+                    Entered::Place(place) => Ok(Some(place)),
+                    Entered::Wait(waiting) => waiting.await.map(Some),
+                    Entered::Refuse(refusal) => Err(refusal),
+                }
+            }
+        }
+    }
+}
+
+/// Which attempt a request is, from 0, if it says so.
+pub(super) fn attempt(headers: &HeaderMap) -> Option<u32> {
+    let number: u32 = headers.get(ATTEMPT)?.to_str().ok()?.trim().parse().ok()?;
+    number.checked_sub(1)
+}
+
+/// What a request is that was refused at its upstream: how it is counted and told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undecided {
+    pub(super) listener: usize,
+    pub(super) criticality: Criticality,
+}

@@ -1,0 +1,150 @@
+//! What the gateway knows of overload, signal by signal.
+//!
+//! | signal | is | measured by |
+//! |---|---|---|
+//! | `in_flight` | the fullest upstream's places in use, as a share of its limit | the bulkheads, when asked |
+//! | `queue_delay` | the longest wait for a place, upstream by upstream | the bulkheads, when asked |
+//! | `event_loop` | how late the latest worker's loop is | the workers, twenty times a second |
+//! | `upstream_utilization` | the busiest upstream, as it says itself | load reports on answers |
+//! | `cpu`, `memory`, `memory_pressure` | of this process | whoever runs the gateway tells them |
+//! | a signal of the policy's own | what it means is known to its author | a field of answers, or the admin API |
+//!
+//! What is told is smoothed over a second and forgotten after ten: a sampler that hangs must not shed traffic for
+//! ever, nor let everything pass.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate_core::Moment;
+use tidegate_core::signal::Smoothed;
+use tidegate_policy::policy::{Policy, SignalFrom, SignalName};
+
+/// Over how long what is told is averaged.
+const SMOOTHED_OVER: Duration = Duration::from_secs(1);
+
+/// How long what was told is believed.
+const BELIEVED_FOR: Duration = Duration::from_secs(10);
+
+/// How often a worker looks whether it is late.
+pub(crate) const LATE_EVERY: Duration = Duration::from_millis(50);
+
+/// A signal and what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignalStatus {
+    /// Its name.
+    pub name: SignalName,
+    /// Where operators' own signals come from.
+    pub from: Option<SignalFrom>,
+    /// What it says; nothing if nothing is known.
+    pub value: Option<f64>,
+}
+
+/// Why a signal cannot be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UntoldSignal {
+    /// The policy has none of this name.
+    Unknown,
+    /// It is measured elsewhere.
+    NotFromApi,
+    /// It is no finite number.
+    NoNumber,
+}
+
+impl fmt::Display for UntoldSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "the policy has no signal of this name",
+            Self::NotFromApi => "this signal is measured, not told: only signals with `from = \"api\"` are",
+            Self::NoNumber => "the value is no finite number",
+        })
+    }
+}
+
+impl std::error::Error for UntoldSignal {}
+
+/// What has been told.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// By name; those of the policy and the process, so their number is bounded.
+    told: Mutex<BTreeMap<SignalName, Smoothed>>,
+    /// How late each worker's loop is, in microseconds.
+    late: Vec<AtomicU64>,
+}
+
+impl Signals {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { told: Mutex::default(), late: (0..workers).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Takes a reading.
+    pub(crate) fn tell(&self, name: &SignalName, now: Moment, value: f64) {
+        let mut told = self.told();
+        if let Some(smoothed) = told.get_mut(name) {
+            smoothed.tell(now, value);
+        } else if let Ok(mut smoothed) = Smoothed::new(SMOOTHED_OVER) {
+            smoothed.tell(now, value);
+            told.insert(name.clone(), smoothed);
+        }
+    }
+
+    /// A worker's loop was so late just now.
+    pub(crate) fn late(&self, worker: usize, by: Duration) {
+        if let Some(late) = self.late.get(worker) {
+            let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX >> 8).min(u64::MAX >> 8);
+            // Only its own worker writes it. Seven eighths of what was: about half a second of looks.
+            let smoothed = (late.load(Ordering::Relaxed) * 7 + micros) / 8;
+            late.store(smoothed, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn event_loop(&self) -> f64 {
+        let latest = self.late.iter().map(|late| late.load(Ordering::Relaxed)).max();
+        Duration::from_micros(latest.unwrap_or(0)).as_secs_f64()
+    }
+
+    pub(crate) fn told_lately(&self, name: &SignalName, now: Moment) -> Option<f64> {
+        self.told().get(name)?.value_within(BELIEVED_FOR, now)
+    }
+
+    /// Forgets signals of a policy that is no more.
+    pub(crate) fn keep(&self, policy: &Policy) {
+        let is_own = |name: &Arc<str>| policy.signals.iter().any(|signal| signal.name == *name);
+        self.told().retain(|name, _| match name {
+            SignalName::Own(name) => is_own(name),
+            _ => true,
+        });
+    }
+
+    fn told(&self) -> MutexGuard<'_, BTreeMap<SignalName, Smoothed>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_forgotten_in_time() {
+        let signals = Signals::new(2);
+        let (now, cpu) = (Moment::ORIGIN, SignalName::Cpu);
+        assert_eq!(signals.told_lately(&cpu, now), None);
+        signals.tell(&cpu, now, 0.75);
+        assert_eq!(signals.told_lately(&cpu, now.plus(BELIEVED_FOR)), Some(0.75));
+        assert_eq!(signals.told_lately(&cpu, now.plus(BELIEVED_FOR + SMOOTHED_OVER)), None);
+        signals.tell(&cpu, now, f64::NAN);
+        assert_eq!(signals.told_lately(&cpu, now), Some(0.75));
+    }
+
+    #[test]
+    fn the_latest_loop_counts() {
+        let signals = Signals::new(2);
+        signals.late(1, Duration::from_millis(80));
+        signals.late(0, Duration::from_millis(8));
+        assert!((signals.event_loop() - 0.010).abs() < 1e-9, "an eighth of 80 ms");
+    }
+}
