@@ -19,24 +19,30 @@
 //! | `judgement` | the one sentence of how it goes |
 //! | `metrics` | the page for Prometheus |
 //! | `stream` | one frame a second for whoever listens |
-//! | `status`, `policy`, `rules`, `callers`, `counters`, `decisions`, `upstreams` | the answers, one file for each subject |
+//! | `overload` | what is shed and why, gathered once for all who tell of it |
+//! | `status`, `policy`, `rules`, `callers`, `counters`, `decisions` | the answers, one file for each subject |
+//! | `upstreams`, `signals`, `capacity`, `degrading` | those of overload |
 //!
 //! Whatever takes long, reading a policy or walking the tables, runs beside the runtime, so that `/livez` answers
 //! meanwhile. Every answer in JSON has `"v": 1` and a schema in `docs/reference/openapi.json`.
 
 mod answer;
 mod callers;
+mod capacity;
 mod counters;
 mod decisions;
+mod degrading;
 mod guard;
 mod input;
 mod judgement;
 mod metrics;
+mod overload;
 mod policy;
 mod pulse;
 mod routes;
 mod rules;
 mod serve;
+mod signals;
 mod station;
 mod status;
 mod stream;
@@ -45,8 +51,9 @@ mod upstreams;
 pub use guard::{BadToken, Token};
 pub use serve::{Admin, StartFailure};
 pub use station::{
-    Attempts, Checked, Connections, Durations, EndpointStatus, Figures, Findings, Histogram, InFlight,
-    LoadFailure, NotTaken, Offer, Overhead, PolicyText, Requests, Stage, Station, Taken, UpstreamStatus,
+    Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeStatus, DegradeSwitch,
+    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer,
+    Overhead, PolicyText, Requests, SheddingStatus, SignalStatus, Stage, Station, Taken, UpstreamStatus,
 };
 
 /// The description of the whole API, as it is published.

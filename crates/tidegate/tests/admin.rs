@@ -14,6 +14,8 @@ mod documented;
 mod http;
 #[path = "admin/looking.rs"]
 mod looking;
+#[path = "admin/overload.rs"]
+mod overload;
 #[path = "admin/published.rs"]
 mod published;
 #[path = "admin/station.rs"]

@@ -1,11 +1,13 @@
 //! What is answered: JSON, or a problem of RFC 9457 that says what to do.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
-use tidegate_core::{Moment, WallTime};
+use tidegate_core::{Criticality, Moment, WallTime};
 use tidegate_policy::Now;
 use tidegate_policy::record::time_text;
 
@@ -81,11 +83,23 @@ pub(super) fn written(status: StatusCode, media_type: &'static str, text: impl I
     response
 }
 
-/// The date and time of a moment.
+/// The date and time of a moment, before or after now.
 pub(super) fn time_of(moment: Moment, now: Now) -> Value {
-    let ahead = u64::try_from(moment.since(now.moment).as_nanos()).unwrap_or(u64::MAX);
-    let wall = WallTime::from_unix_nanos(now.wall.unix_nanos().saturating_add(ahead));
-    json!(time_text(wall))
+    let nanos = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+    let (ahead, ago) = (nanos(moment.since(now.moment)), nanos(now.moment.since(moment)));
+    let wall = now.wall.unix_nanos().saturating_add(ahead).saturating_sub(ago);
+    json!(time_text(WallTime::from_unix_nanos(wall)))
+}
+
+/// A share or a ratio with three decimals.
+pub(super) fn ratio(number: f64) -> Value {
+    json!((number * 1_000.0).round() / 1_000.0)
+}
+
+/// A number for each criticality, by its name.
+pub(super) fn by_level<T>(numbers: [T; 4], written: impl Fn(T) -> Value) -> Value {
+    let levels = Criticality::ALL.iter().zip(numbers);
+    levels.map(|(level, number)| (level.as_str().to_owned(), written(number))).collect::<Map<_, _>>().into()
 }
 
 /// A number with one decimal, for people.

@@ -8,9 +8,11 @@
 //! | it starts, it drains | yellow | `Starting`, `Draining` |
 //! | the policy on disk is wrong | red | `Red` |
 //! | an upstream fails half of its attempts, of at least 20 | red | `Red` |
+//! | requests are shed | yellow | `Shedding` |
 //! | a rule has no room for new keys | yellow | `Strained` |
 //! | an upstream fails a twentieth of them | yellow | `Strained` |
 //! | half of the requests are refused | yellow | `Refusing` |
+//! | an operator wants a route's cheaper answer | yellow | `Degraded` |
 //! | otherwise | green | `Healthy` |
 
 use tidegate_policy::gate::RuleRefusals;
@@ -23,13 +25,17 @@ use super::station::{LoadFailure, Stage};
 const ENOUGH: u64 = 20;
 
 /// What is judged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Situation<'a> {
     pub(super) stage: Stage,
     pub(super) in_flight: u64,
     pub(super) policy_version: u64,
     pub(super) load_failure: Option<&'a LoadFailure>,
     pub(super) rates: &'a Rates,
+    /// Who is shed and why, if anybody is.
+    pub(super) shedding: Option<String>,
+    /// Which routes give cheaper answers because an operator wants it.
+    pub(super) degraded: Option<String>,
 }
 
 /// How it goes.
@@ -62,6 +68,7 @@ impl Situation<'_> {
             .turning()
             .or_else(|| self.wrong_policy())
             .or_else(|| self.failing(50, Health::Red, "Red"))
+            .or_else(|| self.shedding.clone().map(|sentence| (Health::Yellow, sentence)))
             .or_else(|| self.crowded())
             .or_else(|| self.failing(5, Health::Yellow, "Strained"))
             .unwrap_or_else(|| self.traffic());
@@ -110,6 +117,10 @@ impl Situation<'_> {
 
     fn traffic(&self) -> (Health, String) {
         let (rates, all) = (self.rates, self.rates.admitted + self.rates.refused);
+        if let Some(sentence) = self.degraded.clone().filter(|_| rates.refused.saturating_mul(2) < all.max(1))
+        {
+            return (Health::Yellow, sentence);
+        }
         if all == 0 {
             return (Health::Green, "Healthy: no requests in the last seconds.".to_owned());
         }
@@ -124,15 +135,16 @@ impl Situation<'_> {
 
 fn by_whom(rates: &Rates) -> String {
     let busiest = rates.rules.iter().max_by_key(|rule| rule.refused).filter(|rule| rule.refused > 0);
-    match busiest {
-        None => String::new(),
-        Some(RuleRefusals { rule, refused, .. }) if *refused >= rates.refused => {
-            format!(", all by rule {rule}")
-        }
-        Some(RuleRefusals { rule, refused, .. }) if refused.saturating_mul(2) > rates.refused => {
-            format!(", mostly by rule {rule}")
-        }
-        Some(RuleRefusals { rule, .. }) => format!(", most often by rule {rule}"),
+    let Some(RuleRefusals { rule, refused, .. }) = busiest else { return String::new() };
+    // An upstream without room refuses too, and is called so.
+    let who = rule.strip_prefix("upstream:");
+    let who = who.map_or_else(|| format!("rule {rule}"), |upstream| format!("upstream {upstream}"));
+    if *refused >= rates.refused {
+        format!(", all by {who}")
+    } else if refused.saturating_mul(2) > rates.refused {
+        format!(", mostly by {who}")
+    } else {
+        format!(", most often by {who}")
     }
 }
 
@@ -180,7 +192,15 @@ mod tests {
     }
 
     fn situation(rates: &Rates) -> Situation<'_> {
-        Situation { stage: Stage::Ready, in_flight: 1, policy_version: 41, load_failure: None, rates }
+        Situation {
+            stage: Stage::Ready,
+            in_flight: 1,
+            policy_version: 41,
+            load_failure: None,
+            rates,
+            shedding: None,
+            degraded: None,
+        }
     }
 
     #[test]
@@ -200,6 +220,11 @@ mod tests {
                 "yellow Refusing: 100 requests a second, 70 % refused, most often by rule a.",
             ),
             (0, &[("a", 100)], "yellow Refusing: 10 requests a second, all refused, all by rule a."),
+            (
+                900,
+                &[("upstream:orders", 80), ("a", 20)],
+                "green Healthy: 100 requests a second, 10 % refused, mostly by upstream orders.",
+            ),
         ] {
             assert_eq!(said(&rates(admitted, refused)), sentence);
         }
@@ -214,6 +239,11 @@ mod tests {
         rates.rules =
             vec![RuleRefusals { rule: "per_key".to_owned(), refused: 0, shadow_refused: 0, overflowed: 1 }];
         assert!(said(&rates).starts_with("yellow Strained: rule per_key has no room for new keys"));
+        let shedding = Situation { shedding: Some("Shedding: some.".to_owned()), ..situation(&rates) };
+        assert_eq!(
+            shedding.judge(),
+            Judgement { health: Health::Yellow, sentence: "Shedding: some.".to_owned() }
+        );
         rates.upstreams = vec![failing(83)];
         assert_eq!(said(&rates), "red Red: upstream orders fails 83 % of its attempts.");
         let failure = LoadFailure {
@@ -226,8 +256,23 @@ mod tests {
             wrong.judge().sentence,
             "Red: the policy on disk is wrong since 2000-02-29T00:00:00Z (2 errors); version 41 stays."
         );
-        let draining = Situation { stage: Stage::Draining, ..wrong };
+        let draining =
+            Situation { stage: Stage::Draining, shedding: Some("Shedding: some.".to_owned()), ..wrong };
         assert_eq!(draining.judge().sentence, "Draining: 1 request in flight.");
+    }
+
+    #[test]
+    fn a_switched_route_is_told_unless_there_is_worse() {
+        let degraded = Some("Degraded: one.".to_owned());
+        for (rates, begins) in [
+            (rates(0, &[]), "Degraded"),
+            (rates(1000, &[("a", 1)]), "Degraded"),
+            (rates(1, &[("a", 100)]), "Refusing"),
+        ] {
+            let judgement = Situation { degraded: degraded.clone(), ..situation(&rates) }.judge();
+            assert!(judgement.sentence.starts_with(begins), "{judgement:?}");
+            assert_eq!(judgement.health, Health::Yellow);
+        }
     }
 
     #[test]

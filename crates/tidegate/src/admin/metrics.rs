@@ -4,17 +4,20 @@
 //! from the policy and from closed sets. Callers are never among them: strangers can invent callers, and the heaviest
 //! are in `/api/v1/callers`.
 
+mod overload;
 mod text;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use tidegate_core::Criticality;
-use tidegate_policy::gate::RuleStatistics;
+use tidegate_policy::ReasonWord;
+use tidegate_policy::gate::{Statistics, UpstreamRefusals};
 use tidegate_policy::policy::{Limit, Policy};
 
-use self::text::Page;
+use self::text::{Family, Page};
 use super::answer::{Refusal, written};
+use super::overload::Overload;
 use super::serve::Shared;
 use super::station::{Figures, Station};
 
@@ -28,7 +31,9 @@ fn page(station: &dyn Station) -> String {
     let mut page = Page::default();
     requests(&mut page, &station.figures());
     let policy = station.gate().policy();
-    rules(&mut page, &policy, &station.gate().statistics(station.now()).rules);
+    let statistics = station.gate().statistics(station.now());
+    rules(&mut page, &policy, &statistics);
+    overload::write(&mut page, &Overload::of(station));
     page.gauge("tidegate_policy_version", "The number of the policy that is decided with.")
         .sample(&[], station.gate().version());
     page.counter("tidegate_policy_load_failures_total", "Policies that were not taken.")
@@ -74,7 +79,8 @@ fn requests(page: &mut Page, figures: &Figures) {
     page.counter("tidegate_access_log_lost_total", help).sample(&[], figures.unlogged);
 }
 
-fn rules(page: &mut Page, policy: &Policy, rules: &[RuleStatistics]) {
+fn rules(page: &mut Page, policy: &Policy, statistics: &Statistics) {
+    let rules = &statistics.rules;
     let mut family = page.counter("tidegate_refusals_total", "Requests refused.");
     for rule in rules {
         let refused = rule.refused_by_criticality.iter().zip(rule.ambiguous_by_criticality);
@@ -91,6 +97,9 @@ fn rules(page: &mut Page, policy: &Policy, rules: &[RuleStatistics]) {
             }
         }
     }
+    for upstream in &statistics.upstreams {
+        turned_away(&mut family, upstream);
+    }
     let mut family =
         page.counter("tidegate_shadow_refusals_total", "Requests that a rule in shadow would have refused.");
     for rule in rules {
@@ -104,6 +113,21 @@ fn rules(page: &mut Page, policy: &Policy, rules: &[RuleStatistics]) {
     let mut family = page.counter("tidegate_rule_overflow_total", help);
     for rule in rules {
         family.sample(&[("rule", &rule.rule)], rule.overflowed);
+    }
+}
+
+/// What an upstream without room has refused, for the reasons it can have.
+fn turned_away(family: &mut Family<'_>, upstream: &UpstreamRefusals) {
+    const USUAL: [ReasonWord; 4] =
+        [ReasonWord::Concurrency, ReasonWord::Shed, ReasonWord::Queue, ReasonWord::Deadline];
+    for (reason, counts) in ReasonWord::ALL.iter().zip(upstream.refused) {
+        for (level, count) in Criticality::ALL.iter().zip(counts) {
+            if count > 0 || USUAL.contains(reason) {
+                let labels =
+                    [("rule", &*upstream.name), ("reason", reason.as_str()), ("criticality", level.as_str())];
+                family.sample(&labels, count);
+            }
+        }
     }
 }
 

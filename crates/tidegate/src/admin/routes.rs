@@ -11,7 +11,10 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use super::answer::{Refusal, written};
 use super::guard::guard;
 use super::serve::Shared;
-use super::{OPENAPI, callers, counters, decisions, metrics, policy, rules, status, stream, upstreams};
+use super::{
+    OPENAPI, callers, capacity, counters, decisions, degrading, metrics, policy, rules, signals, status,
+    stream, upstreams,
+};
 
 /// One thing that can be asked.
 pub(super) struct Endpoint {
@@ -52,6 +55,11 @@ fn endpoints() -> Vec<Endpoint> {
         E::new(Method::GET, "/api/v1/counters/{rule}/{*key}", counters::get),
         E::new(Method::DELETE, "/api/v1/counters/{rule}/{*key}", counters::delete),
         E::new(Method::GET, "/api/v1/upstreams", upstreams::get),
+        E::new(Method::GET, "/api/v1/capacity", capacity::get),
+        E::new(Method::GET, "/api/v1/signals", signals::get),
+        E::new(Method::PUT, "/api/v1/signals/{name}", signals::put),
+        E::new(Method::GET, "/api/v1/routes", degrading::get),
+        E::new(Method::PATCH, "/api/v1/routes/{name}", degrading::patch),
         E::new(Method::POST, "/api/v1/explain", policy::explain),
         E::new(Method::GET, "/api/v1/decisions", decisions::get),
         E::new(Method::GET, "/api/v1/decisions/{id}", decisions::one),

@@ -3,11 +3,17 @@
 //! The API knows gates, but no proxy: whoever runs one hands over a [`Station`]. Figures are counts since the start, so
 //! that a reader who comes at any time can take differences.
 
+mod overload;
+
 use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_core::{Criticality, WallTime};
 use tidegate_policy::{Format, Gate, Now, Problem, Source, problem};
+
+pub use self::overload::{
+    CapacityStatus, ConcurrencyStatus, DegradeStatus, DegradeSwitch, Gone, SheddingStatus, SignalStatus,
+};
 
 /// A running gateway as the admin API sees it.
 ///
@@ -34,6 +40,30 @@ pub trait Station: Send + Sync + 'static {
 
     /// How its upstreams are, in the order of the policy.
     fn upstreams(&self) -> Vec<UpstreamStatus>;
+
+    /// The signals it measures and those of its policy, known or not.
+    fn signals(&self) -> Vec<SignalStatus>;
+
+    /// Takes a reading of a signal that the admin API is the source of.
+    ///
+    /// # Errors
+    /// When the policy has no such signal any more.
+    fn tell(&self, signal: &str, value: f64) -> Result<(), Gone>;
+
+    /// What rules of kind shed refuse at this moment, those in force alone.
+    fn shedding(&self) -> Vec<SheddingStatus>;
+
+    /// How much capacity is wanted.
+    fn capacity(&self) -> CapacityStatus;
+
+    /// The routes that have a cheaper answer, in the order of the policy.
+    fn degraded(&self) -> Vec<DegradeStatus>;
+
+    /// Switches a route's cheaper answer.
+    ///
+    /// # Errors
+    /// When the policy has no such route with one any more.
+    fn degrade(&self, route: &str, switch: DegradeSwitch) -> Result<(), Gone>;
 
     /// The text of the policy it decides with, with its number.
     fn policy(&self) -> PolicyText;
@@ -187,10 +217,12 @@ impl Histogram {
 }
 
 /// How an upstream is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamStatus {
     /// Its name.
     pub name: String,
+    /// How many of its requests may be in flight, and what becomes of the others.
+    pub concurrency: ConcurrencyStatus,
     /// Its endpoints, in the order of the policy.
     pub endpoints: Vec<EndpointStatus>,
 }

@@ -6,11 +6,13 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tidegate_policy::record::{millis_json, time_text};
 
-use super::answer::{Json, Refusal, rounded, written};
+use super::answer::{Json, Refusal, by_level, ratio, rounded, written};
 use super::judgement::Situation;
+use super::overload::Overload;
 use super::pulse::Rates;
 use super::serve::Shared;
-use super::station::{Connections, Figures, LoadFailure, Stage, Station};
+use super::signals::{precise, unit};
+use super::station::{Connections, Figures, LoadFailure, SignalStatus, Stage, Station, UpstreamStatus};
 
 /// `GET /livez`: whether the process answers at all.
 pub(super) async fn livez() -> Response {
@@ -46,14 +48,19 @@ pub(super) fn picture(shared: &Shared) -> Value {
     let (stage, failure) = (station.stage(), station.load_failure());
     let in_flight = figures.in_flight.iter().map(|route| route.now).sum();
     let policy = station.policy();
+    let overload = Overload::of(station);
     let situation = Situation {
         stage,
         in_flight,
         policy_version: policy.version,
         load_failure: failure.as_ref(),
         rates: &rates,
+        shedding: overload.sentence(&station.gate().policy()),
+        degraded: overload.switched(),
     };
     let judgement = situation.judge();
+    let upstreams = overload.upstreams.iter().map(|upstream| upstream_json(upstream, &rates));
+    let upstreams: Vec<Value> = upstreams.collect();
     json!({
         "v": 1,
         "verdict": judgement.sentence,
@@ -73,12 +80,31 @@ pub(super) fn picture(shared: &Shared) -> Value {
         "routes": routes(&figures),
         "connections": figures.connections.iter().map(connections_json).collect::<Vec<_>>(),
         "rules": rules(station, &rates),
-        "upstreams": rates.upstreams.iter().map(|rate| json!({
-            "upstream": rate.upstream,
-            "attempts_per_second": rounded(rates.a_second(rate.attempts)),
-            "failures_per_second": rounded(rates.a_second(rate.failures)),
-        })).collect::<Vec<_>>(),
+        "upstreams": upstreams,
+        "shedding": overload.to_json(),
+        "signals": overload.signals.iter().map(signal_json).collect::<Vec<_>>(),
     })
+}
+
+fn upstream_json(upstream: &UpstreamStatus, rates: &Rates) -> Value {
+    let rate = rates.upstreams.iter().find(|rate| rate.upstream == upstream.name);
+    let (attempts, failures) = rate.map_or((0, 0), |rate| (rate.attempts, rate.failures));
+    let concurrency = &upstream.concurrency;
+    json!({
+        "upstream": upstream.name,
+        "attempts_per_second": rounded(rates.a_second(attempts)),
+        "failures_per_second": rounded(rates.a_second(failures)),
+        "limit": concurrency.limit,
+        "in_flight": concurrency.in_flight,
+        "waiting": concurrency.waiting.iter().sum::<u64>(),
+        "queue_delay_ms": millis_json(concurrency.queue_delay),
+        "shed": by_level(concurrency.shed, ratio),
+        "wanted_ratio": ratio(concurrency.wanted_ratio),
+    })
+}
+
+fn signal_json(signal: &SignalStatus) -> Value {
+    json!({ "signal": signal.name, "unit": unit(&signal.name), "value": signal.value.map(precise) })
 }
 
 pub(super) fn failure_json(failure: &LoadFailure) -> Value {

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use tidegate_core::{Criticality, WallTime};
-use tidegate_policy::{Format, Gate, Now};
+use tidegate_policy::{Format, Gate, Now, Policy};
 use tidegate_proxy::AttemptOutcome;
 use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, RouteCounts};
 use tidegate_tower::Clock;
 
 use super::keeper::Keeper;
 use crate::admin::{
-    Attempts, Checked, Connections, Durations, EndpointStatus, Figures, Histogram, InFlight, LoadFailure,
-    NotTaken, Offer, Overhead, PolicyText, Requests, Stage, Station, Taken, UpstreamStatus,
+    Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeStatus, DegradeSwitch,
+    Durations, EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead,
+    PolicyText, Requests, SheddingStatus, SignalStatus, Stage, Station, Taken, UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -65,11 +66,38 @@ impl Station for Keeper {
             in_flight: endpoint.in_flight as u64,
             failures: endpoint.failures,
         };
+        let policy = self.gate().policy();
         let upstreams = self.gateway().upstreams().into_iter().map(|upstream| UpstreamStatus {
+            concurrency: concurrency(&policy, &upstream),
             name: upstream.upstream,
             endpoints: upstream.endpoints.into_iter().map(endpoint).collect(),
         });
         upstreams.collect()
+    }
+
+    fn signals(&self) -> Vec<SignalStatus> {
+        Vec::new()
+    }
+
+    fn tell(&self, _signal: &str, _value: f64) -> Result<(), Gone> {
+        Err(Gone)
+    }
+
+    fn shedding(&self) -> Vec<SheddingStatus> {
+        Vec::new()
+    }
+
+    fn capacity(&self) -> CapacityStatus {
+        let upstreams = self.gateway().upstreams().into_iter().map(|upstream| (upstream.upstream, 1.0));
+        CapacityStatus { wanted_ratio: 1.0, upstreams: upstreams.collect() }
+    }
+
+    fn degraded(&self) -> Vec<DegradeStatus> {
+        Vec::new()
+    }
+
+    fn degrade(&self, _route: &str, _switch: DegradeSwitch) -> Result<(), Gone> {
+        Err(Gone)
     }
 
     fn policy(&self) -> PolicyText {
@@ -120,6 +148,25 @@ fn durations(route: &RouteCounts) -> Vec<Durations> {
 fn in_flight(route: &RouteCounts) -> InFlight {
     // Workers are read one after another, so the sum may be off by what happened meanwhile.
     InFlight { route: route.route.clone(), now: u64::try_from(route.in_flight).unwrap_or_default() }
+}
+
+fn concurrency(policy: &Policy, upstream: &tidegate_proxy::UpstreamStatus) -> ConcurrencyStatus {
+    let spec = policy.upstreams.iter().find(|known| known.name == upstream.upstream);
+    let spec = spec.map(|known| known.concurrency).unwrap_or_default();
+    ConcurrencyStatus {
+        algorithm: spec.algorithm.as_str(),
+        limit: spec.max,
+        in_flight: upstream.endpoints.iter().map(|endpoint| endpoint.in_flight as u64).sum(),
+        waiting: [0; 4],
+        queue_delay: Duration::ZERO,
+        baseline: None,
+        changes: Vec::new(),
+        last: None,
+        shed: [0.0; 4],
+        wanted_ratio: 1.0,
+        utilization: None,
+        advises_against_retries: false,
+    }
 }
 
 fn attempts(upstream: &tidegate_proxy::UpstreamStatus) -> Vec<Attempts> {

@@ -61,6 +61,7 @@ fn metrics_are_what_prometheus_wants_and_have_the_agreed_names() {
     let running = Running::start();
     running.station.requests("ann", 7);
     running.station.fail("1 error.");
+    running.station.strain(|strain| strain.concurrency.shed = [1.0, 0.4, 0.0, 0.0]);
     let twice = vec![("x-api-key".to_owned(), "a".to_owned()), ("x-api-key".to_owned(), "b".to_owned())];
     drop(running.station.gate().decide(running.station.now(), &attributes(&twice)));
     let answer = get(running.address(), "/metrics");
@@ -78,6 +79,14 @@ fn metrics_are_what_prometheus_wants_and_have_the_agreed_names() {
         r#"tidegate_rule_keys{rule="per_key"} 1"#,
         r#"tidegate_rule_overflow_total{rule="per_key"} 0"#,
         r#"tidegate_upstream_attempts_total{upstream="default",outcome="ok"} 5"#,
+        r#"tidegate_refusals_total{rule="upstream:default",reason="queue",criticality="sheddable"} 0"#,
+        r#"tidegate_concurrency_limit{upstream="default"} 64"#,
+        r#"tidegate_waiting{upstream="default"} 12"#,
+        r#"tidegate_queue_delay_seconds{upstream="default"} 0.01825"#,
+        r#"tidegate_shed_ratio{criticality="sheddable_plus"} 0.4"#,
+        r#"tidegate_shed_ratio{criticality="critical"} 0"#,
+        r#"tidegate_signal{name="cpu"} 0.42"#,
+        "tidegate_capacity_wanted_ratio 1.25",
         "tidegate_policy_version 1",
         "tidegate_policy_load_failures_total 1",
         concat!(r#"tidegate_build_info{version=""#, env!("CARGO_PKG_VERSION"), r#""} 1"#),
@@ -85,6 +94,7 @@ fn metrics_are_what_prometheus_wants_and_have_the_agreed_names() {
         assert!(answer.body.lines().any(|known| known == line), "{line}\n{}", answer.body);
     }
     assert!(!answer.body.contains("ann"), "callers are in no label");
+    assert!(!answer.body.contains("memory_pressure"), "a signal that is not known is left out");
 
     let page = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("metrics.txt");
     fs::write(&page, &answer.body).unwrap();

@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::admin::{
-    Admin, Attempts, Checked, Connections, Durations, EndpointStatus, Figures, Findings, Histogram, InFlight,
-    LoadFailure, NotTaken, Offer, Overhead, PolicyText, Requests, Stage, Station, Taken, Token,
+    Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeStatus, DegradeSwitch,
+    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer,
+    Overhead, PolicyText, Requests, SheddingStatus, SignalStatus, Stage, Station, Taken, Token,
     UpstreamStatus,
 };
+use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, WallTime};
+use tidegate_policy::policy::{Degrade, DegradeWhen, SignalFrom, SignalSpec};
 use tidegate_policy::{Attributes, Decision, DecisionId, Format, Gate, Now, Source};
 
 /// Three callers' quotas, places in flight, and a rule that everybody shares.
@@ -38,6 +41,11 @@ limit = 50
 quota = "100000/s"
 
 [[route]]
+name  = "catalogue"
+match = { path = "/v1/catalogue/**" }
+rules = ["everybody"]
+
+[[route]]
 name  = "all"
 match = { path = "/**" }
 rules = ["per_key", "per_path", "places", "everybody"]
@@ -53,6 +61,51 @@ pub(crate) struct Small {
     stage: Mutex<Stage>,
     failure: Mutex<Option<LoadFailure>>,
     failures: AtomicU64,
+    strain: Mutex<Strain>,
+}
+
+/// What the station tells of overload.
+#[derive(Clone)]
+pub(crate) struct Strain {
+    pub(crate) concurrency: ConcurrencyStatus,
+    pub(crate) shedding: Vec<SheddingStatus>,
+    pub(crate) signals: Vec<SignalStatus>,
+    /// The route that an operator switched, and until when.
+    pub(crate) switched: Option<Option<Moment>>,
+}
+
+impl Strain {
+    /// All places are taken, some wait, nobody is shed.
+    fn none() -> Self {
+        let signal = |name: &str, value| SignalStatus { name: name.to_owned(), value };
+        let change = Change { from: 80, to: 64, why: Why::Queueing };
+        let concurrency = ConcurrencyStatus {
+            algorithm: "vegas",
+            limit: 64,
+            in_flight: 64,
+            waiting: [9, 3, 0, 0],
+            queue_delay: Duration::from_micros(18_250),
+            baseline: Some(Duration::from_millis(10)),
+            changes: vec![(Moment::from_nanos(BEGIN - 5_000_000_000), change)],
+            last: Some(Change { from: 64, to: 64, why: Why::Queueing }),
+            shed: [0.0; 4],
+            wanted_ratio: 1.25,
+            utilization: None,
+            advises_against_retries: false,
+        };
+        Self {
+            concurrency,
+            shedding: vec![SheddingStatus { rule: "worker_usage".to_owned(), shed: [0.0; 4] }],
+            signals: vec![
+                signal("cpu", Some(0.42)),
+                signal("queue_delay", Some(0.018_25)),
+                signal("memory_pressure", None),
+                signal("db_load", None),
+                signal("backlog", Some(12.0)),
+            ],
+            switched: None,
+        }
+    }
 }
 
 /// A station with its admin API.
@@ -80,8 +133,18 @@ impl Running {
 
 impl Small {
     pub(crate) fn new(policy: &str) -> Self {
-        let (compiled, _) =
+        let (mut compiled, _) =
             tidegate_policy::read(Source::named("tidegate.toml", policy.as_bytes()), None).unwrap();
+        let signal = |name: &str, from| SignalSpec { name: name.into(), from };
+        compiled.signals = vec![
+            signal("db_load", SignalFrom::Api),
+            signal("backlog", SignalFrom::ResponseHeader("x-backlog".to_owned())),
+        ];
+        let (when, body) = (DegradeWhen::Shedding, "[]".to_owned());
+        for route in compiled.routes.iter_mut().filter(|route| route.name == "catalogue") {
+            let body = body.clone();
+            route.degrade = Some(Degrade { when, status: 200, body, headers: Vec::new() });
+        }
         let clock = AtomicU64::new(BEGIN);
         let policy = PolicyText {
             version: 1,
@@ -96,7 +159,13 @@ impl Small {
             stage: Mutex::new(Stage::Ready),
             failure: Mutex::default(),
             failures: AtomicU64::new(0),
+            strain: Mutex::new(Strain::none()),
         }
+    }
+
+    /// Changes what it tells of overload.
+    pub(crate) fn strain(&self, change: impl FnOnce(&mut Strain)) {
+        change(&mut self.strain.lock().unwrap());
     }
 
     pub(crate) fn advance(&self, by: Duration) {
@@ -199,7 +268,50 @@ impl Station for Small {
             in_flight: 1,
             failures: 1,
         };
-        vec![UpstreamStatus { name: "default".to_owned(), endpoints: vec![endpoint] }]
+        let concurrency = self.strain.lock().unwrap().concurrency.clone();
+        vec![UpstreamStatus { name: "default".to_owned(), concurrency, endpoints: vec![endpoint] }]
+    }
+
+    fn signals(&self) -> Vec<SignalStatus> {
+        self.strain.lock().unwrap().signals.clone()
+    }
+
+    fn tell(&self, signal: &str, value: f64) -> Result<(), Gone> {
+        let mut strain = self.strain.lock().unwrap();
+        let known = strain.signals.iter_mut().find(|known| known.name == signal).ok_or(Gone)?;
+        known.value = Some(value);
+        Ok(())
+    }
+
+    fn shedding(&self) -> Vec<SheddingStatus> {
+        self.strain.lock().unwrap().shedding.clone()
+    }
+
+    fn capacity(&self) -> CapacityStatus {
+        let wanted_ratio = self.strain.lock().unwrap().concurrency.wanted_ratio;
+        CapacityStatus { wanted_ratio, upstreams: vec![("default".to_owned(), wanted_ratio)] }
+    }
+
+    fn degraded(&self) -> Vec<DegradeStatus> {
+        let strain = self.strain.lock().unwrap();
+        let is_live = |until: &Option<Moment>| until.is_none_or(|until| until > self.now().moment);
+        let switched = strain.switched.filter(is_live);
+        let is_shedding = strain.concurrency.shed.iter().any(|share| *share > 0.0);
+        vec![DegradeStatus {
+            route: "catalogue".to_owned(),
+            is_switched: switched.is_some(),
+            until: switched.flatten(),
+            is_active: switched.is_some() || is_shedding,
+        }]
+    }
+
+    fn degrade(&self, route: &str, switch: DegradeSwitch) -> Result<(), Gone> {
+        assert_eq!(route, "catalogue", "the API asks for routes with a cheaper answer only");
+        self.strain.lock().unwrap().switched = match switch {
+            DegradeSwitch::On { ttl } => Some(ttl.map(|ttl| self.now().moment.plus(ttl))),
+            DegradeSwitch::Auto => None,
+        };
+        Ok(())
     }
 
     fn policy(&self) -> PolicyText {

@@ -52,6 +52,13 @@ impl Family<'_> {
         self.line("", labels, None, &value.to_string());
     }
 
+    /// A measurement. What is not a number cannot be drawn and is left out.
+    pub(super) fn measure(&mut self, labels: &Labels<'_>, value: f64) {
+        if value.is_finite() {
+            self.line("", labels, None, &value.to_string());
+        }
+    }
+
     /// Counts up to each bound, and all of them and their sum.
     pub(super) fn spread(&mut self, labels: &Labels<'_>, histogram: &Histogram) {
         let mut below = 0;
@@ -91,6 +98,8 @@ mod tests {
     fn families_are_written_as_prometheus_reads_them() {
         let mut page = Page::default();
         page.gauge("answer", "What it is.").sample(&[], 42);
+        page.gauge("share", "How much.").measure(&[], 0.25);
+        page.gauge("unknown", "Who knows.").measure(&[], f64::NAN);
         page.counter("said_total", "What was said.").sample(&[("by", "a\"b\\c\nd"), ("to", "e")], 1);
         let histogram = Histogram {
             steps: vec![(Duration::from_micros(500), 2), (Duration::from_secs(1), 3)],
@@ -101,6 +110,11 @@ mod tests {
         let expected = r#"# HELP answer What it is.
 # TYPE answer gauge
 answer 42
+# HELP share How much.
+# TYPE share gauge
+share 0.25
+# HELP unknown Who knows.
+# TYPE unknown gauge
 # HELP said_total What was said.
 # TYPE said_total counter
 said_total{by="a\"b\\c\nd",to="e"} 1
