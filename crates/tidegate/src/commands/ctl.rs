@@ -95,6 +95,28 @@ pub enum Ask {
     },
     /// How the upstreams are.
     Upstreams,
+    /// How much capacity is wanted.
+    Capacity,
+    /// The signals.
+    Signals,
+    /// Tell a signal's reading.
+    Signal {
+        /// The signal.
+        name: String,
+        /// Its reading, a number.
+        value: String,
+    },
+    /// The routes.
+    Routes,
+    /// Switch a route's cheaper answer.
+    Degrade {
+        /// The route.
+        route: String,
+        /// `on`, or `auto` for what the policy says.
+        switch: String,
+        /// For how long.
+        ttl: Option<String>,
+    },
     /// The policy's text.
     PolicyGet,
     /// Take a policy.
@@ -209,6 +231,18 @@ fn question(ask: &Ask) -> Result<Question, Failure> {
             send("POST", "explain".to_owned(), &request.to_json())
         }
         Ask::Upstreams => get("upstreams".to_owned()),
+        Ask::Capacity => get("capacity".to_owned()),
+        Ask::Signals => get("signals".to_owned()),
+        Ask::Signal { name, value } => {
+            let value: Value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+            send("PUT", format!("signals/{}", encoded(name)), &json!({ "value": value }))
+        }
+        Ask::Routes => get("routes".to_owned()),
+        Ask::Degrade { route, switch, ttl } => {
+            let mut switch = Map::from_iter([("degrade".to_owned(), json!(switch))]);
+            switch.extend(ttl.as_ref().map(|ttl| ("ttl".to_owned(), json!(ttl))));
+            send("PATCH", format!("routes/{}", encoded(route)), &Value::Object(switch))
+        }
         Ask::PolicyGet => get("policy".to_owned()),
         Ask::PolicyPut(file) => {
             Question { body: Some(policy(file)?), method: "PUT", ..get("policy".to_owned()) }

@@ -74,6 +74,21 @@ fn what_is_asked_is_told_in_words_and_tables() {
         upstreams.contains("default   http://127.0.0.1:3000  2            1          1\n"),
         "{upstreams}"
     );
+    assert!(
+        upstreams
+            .contains("default   64     64         12       18.3 ms  10 ms     1.25    80 to 64: requests")
+    );
+    assert_eq!(
+        shell.said(&["capacity"]),
+        "1.25 times the capacity is wanted: upstream default has 64 of 64 places taken and 12 waiting\n"
+    );
+    let signals = shell.said(&["signals"]);
+    assert!(signals.contains("cpu              42 %     gateway\n"), "{signals}");
+    assert!(signals.contains("db_load          unknown  api\n"), "{signals}");
+    let routes = shell.said(&["routes"]);
+    let catalogue = "catalogue  default   everybody                             while requests are shed\n";
+    assert!(routes.contains(catalogue), "{routes}");
+    assert!(status.contains("signals: cpu 42 %, queue_delay 18.3 ms, backlog 12\n"), "{status}");
     assert_eq!(shell.said(&["policy", "get"]), POLICY);
     let json: serde_json::Value = serde_json::from_str(&shell.said(&["rules", "--json"])).unwrap();
     assert_eq!(json["rules"][0]["rule"], "per_key");
@@ -107,6 +122,23 @@ fn what_is_told_is_done() {
     assert_eq!(shell.said(&["overrides"]), "no overrides\n");
     running.station.requests("ann", 3);
     assert_eq!(shell.said(&["counter", "per_key", "ann", "--reset"]), "0 of 5 by rule per_key: 5 left\n");
+    assert_eq!(
+        shell.said(&["degrade", "catalogue", "on", "--ttl", "10min"]),
+        "route catalogue gives its cheaper answer until 2026-09-21T14:23:20Z\n"
+    );
+    assert_eq!(
+        shell.said(&["degrade", "catalogue", "on"]),
+        "route catalogue gives its cheaper answer until it is switched to auto\n"
+    );
+    let routes = shell.said(&["routes"]);
+    assert!(routes.contains("given now, until it is switched to auto\n"), "{routes}");
+    assert_eq!(
+        shell.said(&["degrade", "catalogue", "auto"]),
+        "route catalogue is answered by its upstream\n"
+    );
+    assert_eq!(shell.said(&["signal", "db_load", "0.7"]), "signal db_load was told 0.7\n");
+    let json: serde_json::Value = serde_json::from_str(&shell.said(&["signals", "--json"])).unwrap();
+    assert_eq!(json["signals"][3]["value"], 0.7);
     let other = file("put.toml", &POLICY.replace("10/min", "20/min"));
     assert_eq!(shell.said(&["policy", "put", other.to_str().unwrap()]), "taken as version 2\n");
     assert_eq!(shell.said(&["policy", "check", other.to_str().unwrap()]), "fine.\n");
@@ -140,6 +172,11 @@ fn what_goes_wrong_is_said_in_one_line() {
     assert_eq!(shell.failed(&["mode", "per_key", "off"]).0, Some(2));
     assert_eq!(shell.failed(&["mode", "per_key", "shadow", "--for", "10"]).0, Some(2));
     assert_eq!(shell.failed(&["policy"]).0, Some(2));
+    assert_eq!(shell.failed(&["degrade", "catalogue", "off"]).0, Some(2));
+    assert_eq!(shell.failed(&["signal", "db_load", "much"]).0, Some(2));
+    let (code, problem) = shell.failed(&["signal", "cpu", "1"]);
+    assert_eq!(code, Some(1));
+    assert!(problem.starts_with("error: signal `cpu` is measured by the gateway itself; "), "{problem}");
     let (code, problem) = shell.failed(&["policy", "put", "nowhere.toml"]);
     assert_eq!(code, Some(1));
     assert!(problem.starts_with("error: nowhere.toml cannot be read: "), "{problem}");

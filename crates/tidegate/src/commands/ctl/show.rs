@@ -1,7 +1,10 @@
 //! Answers for people: a sentence, or a table.
 
+mod overload;
+
 use serde_json::Value;
 
+use self::overload::reading;
 use super::Ask;
 
 /// The answer to what was asked, in lines.
@@ -29,7 +32,14 @@ pub(super) fn answer(ask: &Ask, answer: &Value) -> String {
         Ask::Decisions { .. } => decisions(list(&answer["decisions"])),
         Ask::Decision(_) => decision(answer),
         Ask::Explain { .. } => text(&answer["text"]),
-        Ask::Upstreams => upstreams(answer),
+        Ask::Upstreams => overload::upstreams(answer),
+        Ask::Capacity => overload::capacity(answer),
+        Ask::Signals => overload::signals(answer),
+        Ask::Signal { .. } => {
+            format!("signal {} was told {}\n", text(&answer["signal"]), text(&answer["told"]))
+        }
+        Ask::Routes => overload::routes(answer),
+        Ask::Degrade { .. } => overload::degrade(answer),
         Ask::PolicyGet => String::new(),
         Ask::PolicyPut(_) => format!("taken as version {}\n", text(&answer["policy_version"])),
         Ask::PolicyCheck(_) => {
@@ -62,6 +72,13 @@ fn status(answer: &Value) -> String {
             text(&rates["p50_ms"]),
             text(&rates["p99_ms"])
         ));
+    }
+    let known = list(&answer["signals"]).filter(|signal| !signal["value"].is_null());
+    let signals = known
+        .map(|signal| format!("{} {}", text(&signal["signal"]), reading(&signal["value"], &signal["unit"])));
+    let signals: Vec<String> = signals.collect();
+    if !signals.is_empty() {
+        out.push_str(&format!("signals: {}\n", signals.join(", ")));
     }
     out
 }
@@ -153,23 +170,16 @@ fn decision(answer: &Value) -> String {
     table(&[], rows.collect(), "nothing")
 }
 
-fn upstreams(answer: &Value) -> String {
-    let rows = list(&answer["upstreams"]).flat_map(|upstream| {
-        list(&upstream["endpoints"]).map(|endpoint| {
-            vec![
-                text(&upstream["upstream"]),
-                text(&endpoint["url"]),
-                text(&endpoint["connections"]),
-                text(&endpoint["in_flight"]),
-                text(&endpoint["failures"]),
-            ]
-        })
-    });
-    let heads = ["UPSTREAM", "ENDPOINT", "CONNECTIONS", "IN FLIGHT", "FAILURES"];
-    table(&heads, rows.collect(), "no upstreams")
-}
-
 fn limit(limit: &Value) -> String {
+    if let Some(targets) = limit["target"].as_object() {
+        let targets = targets.iter().map(|(signal, target)| format!("{signal} {}", text(target)));
+        return format!("shed above {}", targets.collect::<Vec<_>>().join(", "));
+    }
+    if let Some(reserve) = limit["reserve"].as_object() {
+        let kept =
+            reserve.iter().map(|(level, share)| format!("{} for {level}", reading(share, &"share".into())));
+        return format!("{} of {}", kept.collect::<Vec<_>>().join(", "), text(&limit["capacity"]));
+    }
     if limit["quota"].is_null() {
         return format!("{} in flight", text(&limit["limit"]));
     }

@@ -77,7 +77,10 @@ fn looking() -> Vec<Command> {
             .about("What would happen to a request now, rule by rule, and why")
             .arg(word("REQUEST", "Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"))
             .args(cli::imagined()),
-        Command::new("upstreams").about("How the upstreams are"),
+        Command::new("upstreams").about("How the upstreams are, and what their limits do"),
+        Command::new("capacity").about("How much capacity is wanted: what an autoscaler reads"),
+        Command::new("signals").about("The signals with their readings and targets"),
+        Command::new("routes").about("The routes with their cheaper answers"),
     ]
 }
 
@@ -94,6 +97,26 @@ fn changing() -> Vec<Command> {
                     .help("The mode; `policy` for what the policy says"),
             )
             .arg(for_how_long()),
+        Command::new("degrade")
+            .about("Give a route's cheaper answer, for a time or for good")
+            .arg(word("ROUTE", "The route"))
+            .arg(
+                Arg::new("SWITCH")
+                    .required(true)
+                    .value_parser(["on", "auto"])
+                    .help("`on`, or `auto` for what the policy says"),
+            )
+            .arg(for_how_long().visible_alias("ttl")),
+        Command::new("signal")
+            .about("Tell the reading of a signal that comes from here")
+            .arg(word("NAME", "The signal, which has `from = \"api\"` in the policy"))
+            .arg(
+                Arg::new("VALUE")
+                    .required(true)
+                    .allow_negative_numbers(true)
+                    .value_parser(ValueParser::new(reading))
+                    .help("Its reading, a number: 0.7"),
+            ),
         Command::new("override")
             .about("Give a caller a limit of its own by a rule, for a time")
             .arg(word("CALLER", "Its identity"))
@@ -168,6 +191,11 @@ fn quota(text: &str) -> Result<String, String> {
         .map_err(|problem| format!("{}; {}", problem.message, problem.help))
 }
 
+fn reading(text: &str) -> Result<String, String> {
+    let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.map(|number| number.to_string()).ok_or_else(|| "must be a number such as 0.7".to_owned())
+}
+
 /// What was asked for; none when nothing was.
 #[must_use]
 pub fn read(given: &ArgMatches) -> Option<Ctl> {
@@ -203,6 +231,15 @@ fn ask(name: &str, given: &ArgMatches) -> Option<Ask> {
             client: given.get_one::<IpAddr>("from").copied(),
         },
         "upstreams" => Ask::Upstreams,
+        "capacity" => Ask::Capacity,
+        "signals" => Ask::Signals,
+        "signal" => Ask::Signal { name: text(given, "NAME"), value: text(given, "VALUE") },
+        "routes" => Ask::Routes,
+        "degrade" => Ask::Degrade {
+            route: text(given, "ROUTE"),
+            switch: text(given, "SWITCH"),
+            ttl: optional(given, "for"),
+        },
         "mode" => Ask::Mode {
             rule: text(given, "RULE"),
             mode: Some(text(given, "MODE")).filter(|mode| mode != "policy"),
@@ -276,6 +313,18 @@ mod tests {
     fn a_switch_goes_back_to_the_policy() {
         let Ask::Mode { mode, ttl, .. } = read_from("ctl mode r policy").unwrap().ask else { panic!() };
         assert_eq!((mode, ttl), (None, None));
+    }
+
+    #[test]
+    fn a_reading_is_a_number() {
+        for (given, read) in [("0.70", "0.7"), ("-3", "-3"), ("1e3", "1000")] {
+            let asked = read_from(&format!("ctl signal db_load {given}")).unwrap().ask;
+            assert_eq!(asked, Ask::Signal { name: "db_load".to_owned(), value: read.to_owned() });
+        }
+        for odd in ["70%", "NaN", "inf", "much"] {
+            let problem = read_from(&format!("ctl signal db_load {odd}")).unwrap_err().to_string();
+            assert!(problem.contains("must be a number such as 0.7"), "{problem}");
+        }
     }
 
     #[test]
