@@ -5,12 +5,15 @@
 //! returns.
 
 mod json;
+mod protecting;
 mod text;
 
 use std::time::Duration;
 
-use tidegate_core::{Cost, Criticality, Moment, Refusal, Usage};
+use tidegate_core::shed::Cohort;
+use tidegate_core::{Cost, Criticality, Moment, Ratio, Refusal, Usage};
 
+use crate::gate::SignalReading;
 use crate::policy::{KeySource, Line, Mode, Variation};
 
 /// What would happen to a request at one moment.
@@ -92,14 +95,45 @@ pub struct RuleExplanation {
     pub variation: Variation,
     /// The limit, as the operator wrote it.
     pub written: String,
-    /// Whether it counts places in flight.
-    pub is_concurrency: bool,
+    /// What kind of rule it is.
+    pub kind: RuleKind,
     /// What the request costs here.
     pub cost: Cost,
     /// How much is used before it.
     pub usage: Usage,
     /// What it says.
     pub answer: Answer,
+}
+
+/// What kind of rule it is, and what only that kind has to say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RuleKind {
+    /// It counts cost in a length of time.
+    Rate,
+    /// It counts places in flight.
+    Concurrency,
+    /// It keeps a share of the places in flight.
+    Reserve {
+        /// How late the request would be shed.
+        criticality: Criticality,
+        /// How many of them may be taken before a request of this criticality gets none.
+        open: u32,
+        /// From which criticality on that is all of them.
+        kept_for: Criticality,
+    },
+    /// It sheds.
+    Shed {
+        /// How late the request would be shed.
+        criticality: Criticality,
+        /// The share of callers of this criticality that is refused.
+        refused: Ratio,
+        /// The caller's own cohort; the lower, the earlier refused.
+        cohort: Cohort,
+        /// The lowest criticality that this caller would pass with.
+        passes_as: Option<Criticality>,
+        /// The signals, in the order of the policy.
+        signals: Vec<SignalReading>,
+    },
 }
 
 /// One part of a key.

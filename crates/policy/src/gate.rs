@@ -18,6 +18,7 @@
 //! | `current` | what is decided with at this moment, and how it is replaced |
 //! | `walk` | what a request is asked |
 //! | `charge` | charged by all or by none |
+//! | `reserving`, `shedding` | rules that protect the service itself, and what moves them |
 //! | `books`, `recent` | numbers, counts, the last decisions, the heaviest callers |
 //! | `stripes` | what all threads write, spread out |
 //! | `turning` | what was admitted and then turned away by an upstream |
@@ -33,6 +34,8 @@ mod explaining;
 mod keys;
 mod plan;
 mod recent;
+mod reserving;
+mod shedding;
 mod store;
 mod stripes;
 mod turning;
@@ -57,6 +60,9 @@ use self::keys::Keys;
 pub(crate) use self::plan::Plan;
 use self::plan::{Builder, Counters, Limits};
 pub(crate) use self::recent::Spot;
+use self::reserving::ToldLimits;
+pub(crate) use self::shedding::hardest;
+pub use self::shedding::{Readings, Shedding, SignalReading};
 use self::store::Store;
 pub(crate) use self::store::Ticket;
 pub use self::turning::Turned;
@@ -106,6 +112,8 @@ pub struct Gate {
     current: Cell,
     /// Held by whoever changes something, so that changes come one after another.
     changing: Mutex<Overlay>,
+    /// The limits of upstreams, as they were told last.
+    told: Mutex<ToldLimits>,
     books: Arc<Books>,
 }
 
@@ -123,9 +131,10 @@ impl Plan {
 
     #[inline]
     pub(crate) fn counted(&self, store: u32) -> Option<Counted<'_>> {
-        self.stores.get(store as usize).map(|kept| match &kept.counters {
-            Counters::Rate(store) => Counted::Rate(&**store),
-            Counters::Places(table) => Counted::Places(table),
+        self.stores.get(store as usize).and_then(|kept| match &kept.counters {
+            Counters::Rate(store) => Some(Counted::Rate(&**store)),
+            Counters::Places(table) => Some(Counted::Places(table)),
+            Counters::Shed(_) => None,
         })
     }
 }
@@ -141,7 +150,8 @@ impl Gate {
         let keys = Arc::new(Keys::new(seed));
         let (plan, limits) = Builder::new(seed, keys, &[], now).build(policy, &books)?;
         let current = current(1, plan, limits);
-        Ok(Self { seed, current: Cell::new(&current), changing: Mutex::default(), books })
+        let (changing, told) = (Mutex::default(), Mutex::default());
+        Ok(Self { seed, current: Cell::new(&current), changing, told, books })
     }
 
     /// Decides about a request.
@@ -153,7 +163,7 @@ impl Gate {
             return self.refuse_ambiguous(&walk, &held.plan, now, ambiguous);
         }
         charge::touch(&asks);
-        match charge::foresee(&mut asks, now) {
+        match charge::foresee(&walk, &mut asks, now) {
             None => self.admit(&walk, &held.plan, now, &asks),
             Some(answer) => self.refuse_asked(&walk, &held.plan, now, &asks, answer),
         }
@@ -164,11 +174,11 @@ impl Gate {
     fn admit(&self, walk: &Walk<'_>, plan: &HeldPlan, now: Now, asks: &Asks<'_>) -> Decision {
         // Over until it is admitted, so that dropping it ends nothing.
         let mut admitted = Admitted::unborn(plan, now);
-        let wait = match charge::charge(walk.plan(), asks, now, &mut admitted.mets) {
+        let wait = match charge::charge(walk, asks, now, &mut admitted.mets) {
             Joint::Admit(wait) => wait,
             Joint::Refuse(rule, refusal) => return self.refuse_asked(walk, plan, now, asks, (rule, refusal)),
         };
-        let refusals = charge::charge_shadows(asks, now, &mut admitted.mets);
+        let refusals = charge::charge_shadows(walk, asks, now, &mut admitted.mets);
         for ask in asks.enforced() {
             walk.ruled(ask.rule).counts.admitted.add();
         }

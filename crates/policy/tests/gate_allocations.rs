@@ -3,11 +3,14 @@
 #[path = "support/policies.rs"]
 mod policies;
 
+use std::time::Duration;
+
 use policies::*;
-use tidegate_core::Cost;
 use tidegate_core::permit::Outcome;
-use tidegate_policy::policy::{Caller, KeySource, Limit, Settle};
-use tidegate_policy::{Decision, Gate, Now};
+use tidegate_core::{Cost, Criticality, Ratio};
+use tidegate_policy::gate::Readings;
+use tidegate_policy::policy::{Caller, Capacity, KeySource, Limit, Reserve, Settle, Shed, SignalName};
+use tidegate_policy::{Attributes, Decision, Gate, Now};
 
 const CALLER: &[KeySource] = &[KeySource::Caller];
 
@@ -51,4 +54,36 @@ fn a_decision_takes_no_memory_from_the_heap() {
         assert!(admitted > 100 && refused > 100, "{admitted} {refused}");
         assert_eq!(taken.count_total, 0);
     }
+}
+
+#[test]
+fn nor_does_one_by_rules_that_protect_the_service() {
+    let kept = Ratio::new(0.2).unwrap();
+    let reserve = Reserve { capacity: Capacity::Places(10), level: Criticality::Critical, kept };
+    let (targets, order) = (vec![(SignalName::Cpu, 0.85)], Criticality::ALL[..2].to_vec());
+    let shed = Shed { targets, order, ramp: Duration::from_secs(10) };
+    let gate = gate(policy(vec![
+        rule("everybody", &[], bucket(100_000)),
+        rule("reserve", &[], Limit::Reserve(reserve)),
+        rule("shed", &[], Limit::Shed(shed)),
+    ]));
+    let readings = Readings { signals: vec![(SignalName::Cpu, 1.0)], limits: Vec::new() };
+    (0..16).for_each(|half| gate.steer(at(500 * half), &readings));
+    let decide = |key, level| {
+        let field = Field(Some(key));
+        gate.decide(at(8_000), &Attributes { criticality: Some(level), ..get("/", &field) })
+    };
+    let keys = ["ann", "bob", "cid", "dan", "eve", "fay", "gus", "hal"];
+    let walk = || keys.iter().filter(|key| decide(key, Criticality::Sheddable).is_admit()).count();
+    assert!((1..8).contains(&walk()), "some are shed");
+    let held: Vec<_> = (0..9).map(|_| decide("ann", Criticality::Critical)).collect();
+    assert!(!decide("hal", Criticality::SheddablePlus).is_admit(), "what is left is kept");
+    let taken = allocation_counter::measure(|| {
+        for _ in 0..100 {
+            walk();
+            assert!(!decide("hal", Criticality::SheddablePlus).is_admit());
+            assert!(decide("hal", Criticality::Critical).is_admit());
+        }
+    });
+    assert_eq!((taken.count_total, held.len()), (0, 9));
 }

@@ -99,6 +99,15 @@ impl SlowRamp {
         Ok(Self { head_start, level, filled: -signed(head_start), last: None, ..self })
     }
 
+    /// The same, filled as far as this edge needs: for one that goes on with other times, or must not go further.
+    #[must_use]
+    pub fn resumed(self, edge: Edge) -> Self {
+        let ranks = u128::from(edge.ranks());
+        let filled = (ranks * self.level.as_nanos()).div_ceil(u128::from(Cohort::COUNT));
+        let rest = -signed(self.head_start);
+        Self { filled: if ranks == 0 { rest } else { i64::try_from(filled).unwrap_or(i64::MAX) }, ..self }
+    }
+
     /// Takes in how busy the workers have been since the last time.
     pub fn tell(&mut self, now: Moment, busy: Ratio) -> Edge {
         // A pause of the sampler counts for no more than the head start: what it did not see it cannot know.
@@ -195,6 +204,22 @@ mod tests {
         for (second, busy) in (89..600).zip([0.7, 0.72, 0.75, 0.8].into_iter().cycle()) {
             assert_eq!(ramp.tell(at(second), ratio(busy)), edge);
         }
+    }
+
+    #[test]
+    fn a_ramp_goes_on_at_any_edge() {
+        for level in [Duration::from_nanos(7), Duration::from_secs(1), Duration::from_secs(120)] {
+            let ramp = SlowRamp::default().with_times(Duration::ZERO, level).unwrap();
+            for ranks in 0..=512 {
+                let edge = Edge::new(ranks).unwrap();
+                let resumed = ramp.resumed(edge).edge();
+                assert!(resumed == edge || level.as_nanos() < 128 && resumed >= edge, "{resumed:?} {edge:?}");
+            }
+        }
+        let mut ramp = SlowRamp::default().resumed(Edge::new(64).unwrap());
+        let _ = ramp.tell(at(0), Ratio::ONE);
+        assert_eq!(ramp.tell(at(15), Ratio::ONE).ranks(), 80);
+        assert_eq!(ramp.resumed(Edge::OPEN).filled, SlowRamp::default().filled);
     }
 
     #[test]

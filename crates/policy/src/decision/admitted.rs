@@ -49,6 +49,10 @@ pub(crate) enum Took {
     Place(u32, Option<Place>),
     /// Nothing: a charge of this cost would have been.
     NoCharge(Ticket, Cost),
+    /// A place of a reserve, of which callers are told nothing.
+    Reserved(Option<Place>),
+    /// Nothing, since there is nothing to take.
+    Nothing,
 }
 
 impl Took {
@@ -56,7 +60,7 @@ impl Took {
     pub(crate) const fn wait(&self) -> Duration {
         match self {
             Self::Charge(_, charge) => charge.wait(),
-            Self::Place(..) | Self::NoCharge(..) => Duration::ZERO,
+            Self::Place(..) | Self::NoCharge(..) | Self::Reserved(_) | Self::Nothing => Duration::ZERO,
         }
     }
 }
@@ -261,7 +265,7 @@ impl Met {
     }
 
     pub(crate) fn give_back(&mut self, plan: &Plan) {
-        if let Took::Place(_, place) = &mut self.took
+        if let Took::Place(_, place) | Took::Reserved(place) = &mut self.took
             && let Some(place) = place.take()
             && let Some(Counted::Places(table)) = plan.counted(self.store)
         {

@@ -91,7 +91,7 @@ fn standing<'a>(plan: &'a Plan, met: &Met, now: Now, answer: Option<(u16, Refusa
             let counter = store.counter(*ticket)?;
             let refusal = match met.took {
                 Took::NoCharge(_, cost) if is_asked => counter.peek(met.key, now, cost).refusal(),
-                Took::NoCharge(..) | Took::Charge(..) | Took::Place(..) => answer,
+                _ => answer,
             };
             (counter.usage(met.key, now), counter.rate().window(), refusal)
         }

@@ -1,6 +1,9 @@
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Because, Explanation, RuleExplanation};
+use tidegate_core::shed::Cohort;
+
+use super::{Answer, Because, Explanation, RuleExplanation, RuleKind};
+use crate::gate::SignalReading;
 use crate::policy::Variation;
 use crate::record::{cost_json, millis_json, retry_json};
 
@@ -54,12 +57,27 @@ impl RuleExplanation {
         put("key", key.collect());
         put("limit_of", variation_name(&self.variation).into());
         put("written", self.written.as_str().into());
-        put("kind", if self.is_concurrency { "concurrency" } else { "rate" }.into());
+        put("kind", self.kind.as_str().into());
         put("cost", cost_json(self.cost));
-        put("limit", cost_json(self.usage.limit));
-        put("used", cost_json(self.usage.used));
-        put("remaining", cost_json(self.usage.remaining));
-        put("reset_ms", millis_json(self.usage.reset));
+        match &self.kind {
+            RuleKind::Shed { refused, cohort, passes_as, signals, criticality: _ } => {
+                put("refused_ratio", refused.value().into());
+                put("cohort", cohort.number().into());
+                put("cohorts", Cohort::COUNT.into());
+                put("passes_as", passes_as.map(|level| level.as_str()).into());
+                put("signals", signals.iter().map(signal_json).collect());
+            }
+            RuleKind::Rate | RuleKind::Concurrency | RuleKind::Reserve { .. } => {
+                put("limit", cost_json(self.usage.limit));
+                put("used", cost_json(self.usage.used));
+                put("remaining", cost_json(self.usage.remaining));
+                put("reset_ms", millis_json(self.usage.reset));
+            }
+        }
+        if let RuleKind::Reserve { open, kept_for, criticality: _ } = self.kind {
+            put("open", open.into());
+            put("kept_for", kept_for.as_str().into());
+        }
         match &self.answer {
             Answer::Pass { wait } => {
                 put("answer", "pass".into());
@@ -81,6 +99,21 @@ impl RuleExplanation {
         }
         Value::Object(fields)
     }
+}
+
+impl RuleKind {
+    const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Concurrency => "concurrency",
+            Self::Reserve { .. } => "reserve",
+            Self::Shed { .. } => "shed",
+        }
+    }
+}
+
+fn signal_json(signal: &SignalReading) -> Value {
+    json!({"signal": signal.signal.as_str(), "value": signal.value, "target": signal.target})
 }
 
 fn variation_name(variation: &Variation) -> String {

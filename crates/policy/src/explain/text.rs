@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Reason, Refusal, Retry};
 
-use super::{Answer, Because, CallerSeen, Explanation, KeyPart, RuleExplanation};
+use super::{Answer, Because, CallerSeen, Explanation, KeyPart, RuleExplanation, RuleKind};
 use crate::policy::{KeySource, Mode, Variation};
 
 impl Display for Explanation {
@@ -113,17 +113,22 @@ impl Display for RuleExplanation {
 impl RuleExplanation {
     /// `18 of 20 used by acct_1 (plan `gold`: 10/s), and the request costs 5.`
     fn write_state(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let used = if self.is_concurrency { "in flight" } else { "used" };
+        let is_concurrency = match &self.kind {
+            RuleKind::Rate => false,
+            RuleKind::Concurrency => true,
+            RuleKind::Reserve { .. } | RuleKind::Shed { .. } => return self.kind.write(f, &self.usage),
+        };
+        let used = if is_concurrency { "in flight" } else { "used" };
         write!(f, "{} of {} {used}", Rounded(self.usage.used), self.usage.limit)?;
         write!(f, " by {}", Keyed(&self.key))?;
         match &self.variation {
-            Variation::Default if self.is_concurrency => {}
+            Variation::Default if is_concurrency => {}
             Variation::Default => write!(f, " ({})", self.written)?,
             Variation::Plan(plan) => write!(f, " (plan `{plan}`: {})", self.written)?,
             Variation::Criticality(level) => write!(f, " ({level} requests: {})", self.written)?,
             Variation::Override(_) => write!(f, " (the caller's own: {})", self.written)?,
         }
-        if self.is_concurrency {
+        if is_concurrency {
             return f.write_str(".");
         }
         write!(f, ", and the request costs {}.", self.cost)
@@ -150,6 +155,9 @@ fn why(rule: &RuleExplanation) -> String {
                 Reason::LimitReached => "too many are in flight",
                 Reason::Blocked => "an operator blocked its key",
                 Reason::OverflowSpent => "the table of keys is full, and what newcomers share is used up",
+                Reason::Reserved => "what is left is kept for requests that matter more",
+                // When it passes is for the signals to say, not for the time its caller is told to wait.
+                Reason::Shed => return "requests that matter as little are being shed.".to_owned(),
                 other => other.as_str(),
             };
             match refusal.retry {
@@ -167,6 +175,9 @@ fn why(rule: &RuleExplanation) -> String {
 /// What would have let it pass.
 fn advice(rule: &RuleExplanation, refusal: Refusal) -> String {
     let (used, cost) = (Rounded(rule.usage.used), rule.cost);
+    if let Some(advice) = rule.kind.advice(&rule.usage) {
+        return advice;
+    }
     match refusal.reason {
         Reason::LimitReached => {
             format!("It passes when one of them has ended, or with a limit above {used}.")

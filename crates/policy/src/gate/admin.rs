@@ -8,6 +8,7 @@
 //! | [`Gate::set_mode`] | its end, or for good | yes |
 //! | [`Gate::set_override`] | its end | yes |
 //! | counters of a rule | | when its name, key, family of algorithms and `max_keys` stay the same |
+//! | what a reserve has in flight, how far a shed rule has come | | when its name stays the same |
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tidegate_core::heavy::{Heavy, Ranking};
 use tidegate_core::keyed::Key;
 use tidegate_core::permit::Outcome;
-use tidegate_core::{Invalid, Moment, Usage};
+use tidegate_core::{Criticality, Invalid, Moment, Usage};
 
 use super::current::{Current, Own, Switch};
 use super::keys::{Keying, Part, written};
@@ -144,6 +145,9 @@ impl Gate {
         overlay.modes.retain(|_, (_, until)| until.is_none_or(|until| now.moment < until));
         overlay.modes.insert(rule.to_owned(), (mode, until));
         self.switch(&overlay);
+        if mode == Mode::Disabled {
+            self.rest(rule);
+        }
         Ok(())
     }
 
@@ -224,15 +228,21 @@ impl Gate {
         Some((mode, until))
     }
 
-    /// What a key has used by a rule; none when there is no such rule or the key has too few parts. The parts of a
+    /// What a key has used by a rule; none when there is no such rule, it counts nothing, or the key has too few parts. The parts of a
     /// composite key are separated by `|`; requests without a key are `-`.
     #[must_use]
     pub fn counter(&self, rule: &str, key: &str, now: Now) -> Option<Usage> {
         let current = self.current.read();
-        self.with_counter(&current, rule, key, now, |chosen, key| match &chosen.measure {
-            Measure::Rate(counter) => counter.usage(key, now),
-            Measure::Places(table, limit) => places(table.in_flight(key), *limit),
-        })
+        let usage = self.with_counter(&current, rule, key, now, |chosen, key| match &chosen.measure {
+            Measure::Rate(counter) => Some(counter.usage(key, now)),
+            Measure::Places(table, limit) => Some(places(table.in_flight(key), *limit)),
+            Measure::Reserved(reserved) => {
+                let capacity = reserved.room(Criticality::CriticalPlus).capacity;
+                Some(places(reserved.in_flight(key), capacity))
+            }
+            Measure::Shed(_) => None,
+        });
+        usage.flatten()
     }
 
     /// Forgets what a key has used by a rule; returns whether that could be done. Places in flight come back by
@@ -244,7 +254,7 @@ impl Gate {
                 counter.reset(key, now);
                 true
             }
-            Measure::Places(..) => false,
+            Measure::Places(..) | Measure::Reserved(_) | Measure::Shed(_) => false,
         });
         reset.unwrap_or(false)
     }
@@ -286,6 +296,7 @@ impl Gate {
             let overflowed = stores.map(|kept| match &kept.counters {
                 Counters::Rate(store) => store.overflowed(),
                 Counters::Places(table) => table.overflowed(),
+                Counters::Shed(_) => 0,
             });
             RuleRefusals {
                 rule: ruled.rule.name.clone(),
@@ -328,6 +339,7 @@ impl Gate {
                 let (keys, overflowed, bytes) = match &kept.counters {
                     Counters::Rate(store) => (store.active(now), store.overflowed(), store.bytes()),
                     Counters::Places(table) => (table.active(), table.overflowed(), table.bytes()),
+                    Counters::Shed(shedder) => (0, 0, size_of_val(&**shedder)),
                 };
                 statistics.keys += keys;
                 statistics.overflowed += overflowed;
@@ -362,7 +374,8 @@ impl Gate {
     /// Puts `policy` under the overlay in the place of what is there.
     fn rebuild(&self, overlay: &Overlay, policy: Policy, version: u64, now: Now) -> Result<(), Invalid> {
         let before = Arc::clone(&self.current.read().plan);
-        let mut builder = Builder::new(self.seed, Arc::clone(&before.keys), &before.stores, now);
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut builder = Builder::new(self.seed, Arc::clone(&before.keys), &before.stores, now).told(told);
         let built = own_limits(&mut builder, overlay, &policy, &before.keys, now)
             .and_then(|overrides| Ok((overrides, builder.build(policy, &self.books)?)));
         let result = built.map(|(overrides, (plan, limits))| {

@@ -4,6 +4,9 @@
 //! charge in order, and give back when another thread was faster. Most counters, when asked, also say what it takes
 //! to charge them, so that nobody looks for a counter twice.
 //!
+//! Places of a reserve are taken after everything else: they are few, everybody wants them, and whoever is refused by
+//! another rule should not have held one for an instant. Shed rules take nothing, so their answer stands.
+//!
 //! Rules in shadow come last and by themselves: they are charged when the request passes, which is when they would
 //! be charged if they were enforced, and whatever they answer changes nothing.
 
@@ -14,7 +17,7 @@ use tidegate_core::{Cost, Refusal, Verdict};
 
 use super::Now;
 use super::plan::{Measure, Plan};
-use super::walk::{Ask, Asks, Foreseen};
+use super::walk::{Ask, Asks, Foreseen, Walk};
 use crate::decision::{Met, Mets, Took};
 
 /// What the enforced rules say together.
@@ -27,10 +30,10 @@ pub(crate) enum Joint {
 
 /// Asks all enforced rules; returns the refusal with the longest way back.
 #[inline]
-pub(crate) fn foresee(asks: &mut Asks<'_>, now: Now) -> Option<(u16, Refusal)> {
+pub(crate) fn foresee(walk: &Walk<'_>, asks: &mut Asks<'_>, now: Now) -> Option<(u16, Refusal)> {
     let mut refused = None;
     for ask in asks.enforced_mut() {
-        if let Some(refusal) = foresee_one(ask, now) {
+        if let Some(refusal) = foresee_one(walk, ask, now) {
             let own = (ask.rule, refusal);
             refused = Some(refused.map_or(own, |before| longer(before, own)));
         }
@@ -40,28 +43,56 @@ pub(crate) fn foresee(asks: &mut Asks<'_>, now: Now) -> Option<(u16, Refusal)> {
 
 /// Charges all enforced rules, as was foreseen.
 #[inline]
-pub(crate) fn charge(plan: &Plan, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
-    let mut wait = Duration::ZERO;
+pub(crate) fn charge(walk: &Walk<'_>, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
+    let (mut wait, mut has_reserves) = (Duration::ZERO, false);
     for ask in asks.enforced() {
-        let took = match carry_out(ask) {
-            Some(took) => took,
-            None => match take(ask, now) {
-                Verdict::Admit(took) => {
-                    wait = wait.max(took.wait());
-                    took
-                }
-                Verdict::Refuse(refusal) => {
-                    give_all_back(plan, now, mets);
-                    return Joint::Refuse(ask.rule, refusal);
-                }
-            },
-        };
-        mets.push(met(ask, took));
+        match &ask.chosen.measure {
+            Measure::Rate(_) | Measure::Places(..) => {}
+            Measure::Reserved(_) => {
+                has_reserves = true;
+                continue;
+            }
+            Measure::Shed(_) => continue,
+        }
+        match charge_one(walk, ask, now, mets) {
+            Ok(waits) => wait = wait.max(waits),
+            Err(refusal) => return undone(walk.plan(), now, mets, (ask.rule, refusal)),
+        }
+    }
+    if has_reserves {
+        let is_reserve = |ask: &&Ask<'_>| matches!(ask.chosen.measure, Measure::Reserved(_));
+        for ask in asks.enforced().filter(is_reserve) {
+            if let Err(refusal) = charge_one(walk, ask, now, mets) {
+                return undone(walk.plan(), now, mets, (ask.rule, refusal));
+            }
+        }
     }
     Joint::Admit(wait)
 }
 
+/// Charges one rule; returns how long the request must wait for it.
+#[inline(always)]
+fn charge_one(walk: &Walk<'_>, ask: &Ask<'_>, now: Now, mets: &mut Mets) -> Result<Duration, Refusal> {
+    let (took, wait) = match carry_out(ask) {
+        Some(took) => (took, Duration::ZERO),
+        None => match take(walk, ask, now) {
+            Verdict::Admit(took) => {
+                let wait = took.wait();
+                (took, wait)
+            }
+            Verdict::Refuse(refusal) => return Err(refusal),
+        },
+    };
+    mets.push(met(ask, took));
+    Ok(wait)
+}
+
 #[cold]
+fn undone(plan: &Plan, now: Now, mets: &mut Mets, (rule, refusal): (u16, Refusal)) -> Joint {
+    give_all_back(plan, now, mets);
+    Joint::Refuse(rule, refusal)
+}
+
 fn give_all_back(plan: &Plan, now: Now, mets: &mut Mets) {
     for met in mets.iter_mut() {
         met.settle(plan, now, Cost::ZERO);
@@ -72,10 +103,11 @@ fn give_all_back(plan: &Plan, now: Now, mets: &mut Mets) {
 
 /// Charges the rules in shadow; returns the positions of those that would have refused.
 #[inline]
-pub(crate) fn charge_shadows(asks: &Asks<'_>, now: Now, mets: &mut Mets) -> u16 {
+pub(crate) fn charge_shadows(walk: &Walk<'_>, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> u16 {
     let mut refused = 0;
     for ask in asks.shadows() {
-        match take(ask, now) {
+        match take(walk, ask, now) {
+            Verdict::Admit(Took::Nothing) => {}
             Verdict::Admit(took) => mets.push(met(ask, took)),
             Verdict::Refuse(_) => refused |= 1 << ask.check,
         }
@@ -89,6 +121,8 @@ pub(crate) fn asked(asks: &Asks<'_>, mets: &mut Mets) {
         let took = match &ask.chosen.measure {
             Measure::Rate(counter) => Took::NoCharge(counter.ticket(), ask.cost),
             Measure::Places(_, limit) => Took::Place(*limit, None),
+            // What we can bear is not told.
+            Measure::Reserved(_) | Measure::Shed(_) => continue,
         };
         mets.push(met(ask, took));
     }
@@ -104,7 +138,7 @@ pub(crate) fn touch(asks: &Asks<'_>) {
 
 /// Asks one rule; notes what it takes to charge it, where the counter says so.
 #[inline]
-fn foresee_one(ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
+fn foresee_one(walk: &Walk<'_>, ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
     let foreseen = match &ask.chosen.measure {
         Measure::Rate(counter) => {
             counter.foresee(ask.key, now, ask.cost).map(|verdict| verdict.map(Foreseen::Charge))
@@ -112,6 +146,10 @@ fn foresee_one(ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
         Measure::Places(table, limit) => {
             table.foresee(ask.key, *limit).map(|verdict| verdict.map(Foreseen::Place))
         }
+        Measure::Reserved(reserved) => {
+            reserved.foresee(ask.key, walk.criticality).map(|verdict| verdict.map(Foreseen::Place))
+        }
+        Measure::Shed(shedder) => return walk.shed(shedder, now.wall),
     };
     match foreseen {
         Some(Verdict::Admit(foreseen)) => {
@@ -119,15 +157,17 @@ fn foresee_one(ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
             None
         }
         Some(Verdict::Refuse(refusal)) => Some(refusal),
-        None => peek(ask, now),
+        None => peek(walk, ask, now),
     }
 }
 
 #[inline(never)]
-pub(crate) fn peek(ask: &Ask<'_>, now: Now) -> Option<Refusal> {
+pub(crate) fn peek(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> Option<Refusal> {
     match &ask.chosen.measure {
         Measure::Rate(counter) => counter.peek(ask.key, now, ask.cost).refusal(),
         Measure::Places(table, limit) => table.peek(ask.key, *limit).refusal(),
+        Measure::Reserved(reserved) => reserved.peek(ask.key, walk.criticality),
+        Measure::Shed(shedder) => walk.shed(shedder, now.wall),
     }
 }
 
@@ -141,12 +181,15 @@ fn carry_out(ask: &Ask<'_>) -> Option<Took> {
         (Foreseen::Place(foreseen), Measure::Places(_, limit)) => {
             foreseen.take().map(|place| Took::Place(*limit, Some(place)))
         }
+        (Foreseen::Place(foreseen), Measure::Reserved(_)) => {
+            foreseen.take().map(|place| Took::Reserved(Some(place)))
+        }
         (Foreseen::Unknown | Foreseen::Charge(_) | Foreseen::Place(_), _) => None,
     }
 }
 
 #[inline]
-fn take(ask: &Ask<'_>, now: Now) -> Verdict<Took> {
+fn take(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> Verdict<Took> {
     match &ask.chosen.measure {
         Measure::Rate(counter) => {
             counter.take(ask.key, now, ask.cost).map(|charge| Took::Charge(counter.ticket(), charge))
@@ -154,6 +197,13 @@ fn take(ask: &Ask<'_>, now: Now) -> Verdict<Took> {
         Measure::Places(table, limit) => {
             table.take(ask.key, *limit).map(|place| Took::Place(*limit, Some(place)))
         }
+        Measure::Reserved(reserved) => {
+            reserved.take(ask.key, walk.criticality).map(|place| Took::Reserved(Some(place)))
+        }
+        Measure::Shed(shedder) => match walk.shed(shedder, now.wall) {
+            Some(refusal) => Verdict::Refuse(refusal),
+            None => Verdict::Admit(Took::Nothing),
+        },
     }
 }
 

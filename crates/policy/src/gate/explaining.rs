@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Refusal, Usage, Verdict};
+use tidegate_core::{Criticality, Refusal, Usage, Verdict};
 
 use super::keys::{Found, NoPart, Part};
 use super::plan::{Check, Choice, Measure, plan_names};
@@ -10,7 +10,9 @@ use super::walk::{Ask, Given, Walk};
 use super::{Gate, Now};
 use crate::attributes::Attributes;
 use crate::decision::places;
-use crate::explain::{Answer, Because, CallerSeen, Explanation, KeyPart, RouteTaken, RuleExplanation};
+use crate::explain::{
+    Answer, Because, CallerSeen, Explanation, KeyPart, RouteTaken, RuleExplanation, RuleKind,
+};
 use crate::policy::{KeySource, Limit, Mode, Variation};
 
 impl Gate {
@@ -68,11 +70,11 @@ fn explain(walk: &Walk<'_>, now: Now, place: u8, check: Check) -> RuleExplanatio
     let standing = standing.filter(|(_, until)| until.is_none_or(|until| walk.now < until));
     let ask = walk.ask(place, check, mode == Mode::Enforce && !check.is_shadow_value);
     let (usage, written) =
-        ask.as_ref().map_or_else(|_| default_state(walk, check), |(ask, _)| state(ask, now));
+        ask.as_ref().map_or_else(|_| default_state(walk, check), |(ask, _)| state(walk, ask, now));
     let answer = match &ask {
         _ if mode == Mode::Disabled => Answer::Nothing,
         Err(header) => Answer::BadKey { header: (*header).to_owned() },
-        Ok((ask, _)) => match peek(ask, now) {
+        Ok((ask, _)) => match peek(walk, ask, now) {
             Ok(wait) => Answer::Pass { wait },
             Err(refusal) => Answer::Refuse(refusal),
         },
@@ -87,7 +89,7 @@ fn explain(walk: &Walk<'_>, now: Now, place: u8, check: Check) -> RuleExplanatio
         key: key(walk, check),
         variation: ask.as_ref().map_or(Variation::Default, |(_, choice)| variation(walk, *choice)),
         written,
-        is_concurrency: matches!(ruled.rule.limit, Limit::Concurrency(_)),
+        kind: kind(walk, now, check),
         cost: ask.as_ref().map_or_else(|_| walk.cost, |(ask, _)| ask.cost),
         usage,
         answer,
@@ -126,12 +128,40 @@ fn variation(walk: &Walk<'_>, choice: Choice) -> Variation {
     }
 }
 
-fn state(ask: &Ask<'_>, now: Now) -> (Usage, String) {
+/// What kind of rule it is, and what only that kind has to say.
+fn kind(walk: &Walk<'_>, now: Now, check: Check) -> RuleKind {
+    let limits = &walk.current.limits.rules[usize::from(check.rule)];
+    match (&limits.default.measure, &walk.ruled(check.rule).rule.limit) {
+        (Measure::Places(..), _) => RuleKind::Concurrency,
+        (Measure::Reserved(reserved), _) => {
+            let (criticality, open) = (walk.criticality, reserved.room(walk.criticality).ceiling);
+            RuleKind::Reserve { criticality, open, kept_for: reserved.level() }
+        }
+        (Measure::Shed(shedder), Limit::Shed(spec)) => {
+            let (edge, cohort) = (shedder.edge.edge(), walk.cohort(now.wall));
+            RuleKind::Shed {
+                criticality: walk.criticality,
+                refused: edge.refused(walk.criticality),
+                cohort,
+                passes_as: Criticality::ALL.into_iter().find(|level| edge.admits(*level, cohort)),
+                signals: shedder.signals(spec),
+            }
+        }
+        (Measure::Rate(_) | Measure::Shed(_), _) => RuleKind::Rate,
+    }
+}
+
+fn state(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> (Usage, String) {
     match &ask.chosen.measure {
         Measure::Rate(counter) => (counter.usage(ask.key, now), counter.rate().written.clone()),
         Measure::Places(table, limit) => {
             (places(table.in_flight(ask.key), *limit), format!("{limit} in flight"))
         }
+        Measure::Reserved(reserved) => {
+            let capacity = reserved.room(walk.criticality).capacity;
+            (places(reserved.in_flight(ask.key), capacity), format!("{capacity} in flight"))
+        }
+        Measure::Shed(_) => (places(0, 0), String::new()),
     }
 }
 
@@ -145,17 +175,19 @@ fn default_state(walk: &Walk<'_>, check: Check) -> (Usage, String) {
             (usage, rate.written.clone())
         }
         Limit::Concurrency(limit) => (places(0, *limit), format!("{limit} in flight")),
-        // No plan is made of them.
+        // They have no key that could not be read.
         Limit::Reserve(_) | Limit::Shed(_) => (places(0, 0), String::new()),
     }
 }
 
-fn peek(ask: &Ask<'_>, now: Now) -> Result<Duration, Refusal> {
+fn peek(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> Result<Duration, Refusal> {
     match &ask.chosen.measure {
         Measure::Rate(counter) => match counter.peek(ask.key, now, ask.cost) {
             Verdict::Admit(wait) => Ok(wait),
             Verdict::Refuse(refusal) => Err(refusal),
         },
-        Measure::Places(..) => super::charge::peek(ask, now).map_or(Ok(Duration::ZERO), Err),
+        Measure::Places(..) | Measure::Reserved(_) | Measure::Shed(_) => {
+            super::charge::peek(walk, ask, now).map_or(Ok(Duration::ZERO), Err)
+        }
     }
 }

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use tidegate_core::keyed::{InFlightTable, Key, MaxKeys};
@@ -18,6 +19,8 @@ use tidegate_core::{Cost, Criticality, Invalid};
 use super::Now;
 use super::books::{Books, RuleCounts, TurnedCounts};
 use super::keys::{Keying, Keys, written};
+use super::reserving::{Reserved, ToldLimits};
+use super::shedding::Shedder;
 use super::store::{Counting, Store, family, store_for};
 use super::turning;
 use crate::policy::{KeySpec, Limit, Matcher, Policy, Rule};
@@ -92,6 +95,7 @@ pub(crate) struct Kept {
 pub(crate) enum Counters {
     Rate(Arc<dyn Store>),
     Places(Arc<InFlightTable>),
+    Shed(Arc<Shedder>),
 }
 
 /// By what counters are found again.
@@ -157,6 +161,10 @@ pub(crate) enum Measure {
     Rate(Counting),
     /// So many in flight.
     Places(Arc<InFlightTable>, u32),
+    /// So many in flight, some of them kept.
+    Reserved(Arc<Reserved>),
+    /// As signals say.
+    Shed(Arc<Shedder>),
 }
 
 impl Chosen {
@@ -166,6 +174,8 @@ impl Chosen {
         match &self.measure {
             Measure::Rate(counter) => counter.touch(key),
             Measure::Places(table, _) => table.touch(key),
+            Measure::Reserved(reserved) => reserved.touch(key),
+            Measure::Shed(_) => 0,
         }
     }
 }
@@ -211,7 +221,7 @@ impl Kept {
     pub(crate) fn rate(&self) -> Option<&Arc<dyn Store>> {
         match &self.counters {
             Counters::Rate(store) => Some(store),
-            Counters::Places(_) => None,
+            Counters::Places(_) | Counters::Shed(_) => None,
         }
     }
 }
@@ -257,12 +267,18 @@ pub(crate) struct Builder {
     known: HashMap<StoreName, Arc<Kept>>,
     stores: Vec<Arc<Kept>>,
     placed: HashMap<StoreName, u32>,
+    told: ToldLimits,
 }
 
 impl Builder {
     pub(crate) fn new(seed: u64, keys: Arc<Keys>, before: &[Arc<Kept>], now: Now) -> Self {
         let known = before.iter().map(|kept| (kept.name.clone(), Arc::clone(kept))).collect();
-        Self { seed, now, keys, known, stores: Vec::new(), placed: HashMap::new() }
+        Self { seed, now, keys, known, stores: Vec::new(), placed: HashMap::new(), told: Vec::new() }
+    }
+
+    /// The same, with the limits of upstreams that were told last.
+    pub(crate) fn told(self, told: ToldLimits) -> Self {
+        Self { told, ..self }
     }
 
     /// # Errors
@@ -273,9 +289,11 @@ impl Builder {
         let numbers: BTreeMap<&str, u16> = names.iter().copied().zip(0..).collect();
         let mut limits = Limits::default();
         let mut rules = Vec::with_capacity(policy.rules.len());
+        // Before its limit is told, an upstream may have as many in flight as it ever may.
+        self.told.extend(policy.upstreams.iter().map(|up| (up.name.as_str().into(), up.concurrency.max)));
         for rule in &policy.rules {
             limits.rules.push(self.rule_limits(rule, &names)?);
-            let keying = Keying::new(&rule.key);
+            let keying = keying(rule);
             let tells_callers = keying.tells_callers(&policy.caller);
             rules.push(Ruled {
                 rule: Arc::clone(rule),
@@ -307,6 +325,11 @@ impl Builder {
         }
         if rule.key.0.len() > MOST_PARTS {
             return Err(Invalid::new("key", format!("{:?}", rule.key), "of at most 8 sources"));
+        }
+        let has_variations =
+            !rule.plans.is_empty() || !rule.per_criticality.is_empty() || rule.shadow.is_some();
+        if has_variations && matches!(rule.limit, Limit::Reserve(_) | Limit::Shed(_)) {
+            return Err(Invalid::new("limits", &rule.name, "one, of a rule that protects the service"));
         }
         let default = self.chosen(rule, Role::Main, "default", &rule.limit)?;
         let mut plans = Vec::new();
@@ -353,18 +376,15 @@ impl Builder {
     pub(crate) fn own(&mut self, rule: &Rule, identity: &str, limit: &Limit) -> Result<Chosen, Invalid> {
         match limit {
             Limit::Rate(_) => self.chosen(rule, Role::Override(identity.to_owned()), identity, limit),
-            Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => {
-                self.chosen(rule, Role::Main, identity, limit)
+            Limit::Concurrency(_) => self.chosen(rule, Role::Main, identity, limit),
+            Limit::Reserve(_) | Limit::Shed(_) => {
+                Err(Invalid::new("an override", &rule.name, "of a rule whose key tells callers apart"))
             }
         }
     }
 
     fn chosen(&mut self, rule: &Rule, role: Role, label: &str, limit: &Limit) -> Result<Chosen, Invalid> {
-        let is_same_kind = matches!(
-            (limit, &rule.limit),
-            (Limit::Rate(_), Limit::Rate(_)) | (Limit::Concurrency(_), Limit::Concurrency(_))
-        );
-        if !is_same_kind {
+        if discriminant(limit) != discriminant(&rule.limit) {
             let value = format!("of another kind than rule `{}` itself", rule.name);
             return Err(Invalid::new("a limit", value, "a quota where the rule has one, else a limit"));
         }
@@ -374,16 +394,20 @@ impl Builder {
             (Limit::Concurrency(limit), Counters::Places(table)) => {
                 Measure::Places(Arc::clone(table), *limit)
             }
-            (Limit::Rate(_), Counters::Places(_))
-            | (Limit::Concurrency(_), Counters::Rate(_))
-            | (Limit::Reserve(_) | Limit::Shed(_), _) => return Err(no_counters(rule)),
+            (Limit::Reserve(spec), Counters::Places(table)) => {
+                Measure::Reserved(Arc::new(Reserved::new(Arc::clone(table), spec, &self.told)))
+            }
+            (Limit::Shed(_), Counters::Shed(shedder)) => Measure::Shed(Arc::clone(shedder)),
+            (Limit::Rate(_) | Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_), _) => {
+                return Err(Invalid::new("counters", &rule.name, "of the kind of the limit"));
+            }
         };
         Ok(Chosen { store, measure })
     }
 
     /// The counters with this name: those of this plan, those of the plan before, or new ones.
     fn store(&mut self, rule: &Rule, role: Role, limit: &Limit) -> Result<u32, Invalid> {
-        let is_whole_key = matches!(Keying::new(&rule.key), Keying::Global);
+        let is_whole_key = matches!(keying(rule), Keying::Global);
         let is_caller_key = rule.key.0.len() <= 1;
         let keys = match role {
             _ if is_whole_key => MaxKeys::new(1)?,
@@ -394,7 +418,8 @@ impl Builder {
         let family = match limit {
             Limit::Rate(rate) => family(&rate.shape),
             Limit::Concurrency(_) => "concurrency",
-            Limit::Reserve(_) | Limit::Shed(_) => return Err(no_counters(rule)),
+            Limit::Reserve(_) => "reserve",
+            Limit::Shed(_) => "shed",
         };
         let name =
             StoreName { rule: rule.name.clone(), role, key: rule.key.clone(), family, max_keys: keys.get() };
@@ -405,9 +430,10 @@ impl Builder {
             || {
                 let counters = match limit {
                     Limit::Rate(rate) => Counters::Rate(store_for(&rate.shape, keys, self.seed)),
-                    Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => {
+                    Limit::Concurrency(_) | Limit::Reserve(_) => {
                         Counters::Places(Arc::new(InFlightTable::new(keys, self.seed)))
                     }
+                    Limit::Shed(_) => Counters::Shed(Arc::default()),
                 };
                 Arc::new(Kept { name: name.clone(), counters })
             },
@@ -420,8 +446,12 @@ impl Builder {
     }
 }
 
-fn no_counters(rule: &Rule) -> Invalid {
-    Invalid::new("counters", &rule.name, "of the kind of the limit")
+/// What picks a rule's counter: of a rule that protects the service, there is one.
+fn keying(rule: &Rule) -> Keying {
+    match rule.limit {
+        Limit::Rate(_) | Limit::Concurrency(_) => Keying::new(&rule.key),
+        Limit::Reserve(_) | Limit::Shed(_) => Keying::Global,
+    }
 }
 
 fn checks(policy: &Policy, route: &str, rules: &[usize]) -> Result<Vec<Check>, Invalid> {

@@ -3,12 +3,16 @@
 //! [`decide`](super::Gate::decide) and [`explain`](super::Gate::explain) take the same walk, so that what is
 //! explained is what would be done.
 
+use std::net::IpAddr;
+
 use tidegate_core::keyed::{self, Key};
-use tidegate_core::{Cost, Criticality, Moment};
+use tidegate_core::shed::{Cohort, Epoch};
+use tidegate_core::{Cost, Criticality, Moment, Refusal, WallTime};
 
 use super::current::Current;
 use super::keys::{self, Found, Keying, NoPart, Part};
 use super::plan::{Check, Choice, Chosen, Known, MOST_CHECKS, MOST_PARTS, Plan, RuleLimits, Ruled};
+use super::shedding::Shedder;
 use crate::attributes::Attributes;
 use crate::policy::{Mode, Policy, Route};
 
@@ -238,12 +242,43 @@ impl<'a> Walk<'a> {
         Ok(self.plan().keys.all(&parts[..count]))
     }
 
+    /// What a shed rule says. Who it is about is asked only while anybody is refused.
+    #[inline]
+    pub(crate) fn shed(&self, shedder: &Shedder, wall: WallTime) -> Option<Refusal> {
+        if shedder.edge.is_open() {
+            return None;
+        }
+        shedder.edge.decide(self.criticality, self.cohort(wall)).refusal()
+    }
+
+    /// The cohort of whoever sent it, which stays the same for an hour.
+    pub(crate) fn cohort(&self, wall: WallTime) -> Cohort {
+        let epoch = Epoch(wall.unix_nanos() / HOUR);
+        let network = |address| self.plan().policy.server.network_of(address);
+        match (self.caller, self.attributes.client) {
+            (Ok(Part::Text(name)), _) => Cohort::of(name, epoch),
+            (Ok(Part::Address(network)), _) => cohort_of_address(network.address, epoch),
+            (Ok(Part::Everybody) | Err(_), Some(client)) => cohort_of_address(network(client).address, epoch),
+            (Ok(Part::Everybody) | Err(_), None) => Cohort::of(b"", epoch),
+        }
+    }
+
     /// What a rule's key is made of here.
     pub(crate) fn parts(&self, ruled: &'a Ruled) -> impl Iterator<Item = Found<'a>> {
         let route = self.route.map_or("", |(_, route)| route.name.as_str());
         let (policy, attributes, caller) = (&self.plan().policy, self.attributes, self.caller);
         let sources = ruled.rule.key.0.iter().take(MOST_PARTS);
         sources.map(move |source| keys::part(source, policy, attributes, caller, route))
+    }
+}
+
+/// Nanoseconds of an hour.
+const HOUR: u64 = 3_600_000_000_000;
+
+fn cohort_of_address(address: IpAddr, epoch: Epoch) -> Cohort {
+    match address {
+        IpAddr::V4(address) => Cohort::of(&address.octets(), epoch),
+        IpAddr::V6(address) => Cohort::of(&address.octets(), epoch),
     }
 }
 
