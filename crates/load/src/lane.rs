@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use crate::arrivals::Arrival;
 use crate::connection::{Connection, Failure};
 use crate::line::{Line, Taken};
-use crate::plan::Prepared;
-use crate::tally::Tally;
+use crate::plan::{Persistence, Prepared};
+use crate::tally::{Attempted, Tally};
 
 /// What the lanes of a thread share.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub(crate) struct Shared {
     /// How many lanes are.
     pub(crate) ready: Cell<usize>,
     pub(crate) timeout: Duration,
+    pub(crate) persistence: Persistence,
     pub(crate) tally: RefCell<Tally>,
 }
 
@@ -60,10 +61,25 @@ impl Shared {
     async fn send(&self, arrival: &Arrival, connection: &mut Connection) {
         let Some(class) = self.classes.get(arrival.class) else { return };
         self.tally.borrow_mut().sent(arrival);
-        let exchange = connection.exchange(&self.addresses, class.request(arrival.key));
-        // From now, not from the moment it was due: what stood in line nearly as long as its callers have patience
-        // would time out at once, and a server that is never overloaded would seem to answer nothing.
-        let ended = tokio::time::timeout(self.timeout, exchange).await.unwrap_or(Err(Failure::TimedOut));
-        self.tally.borrow_mut().ended(arrival, self.start.get().elapsed(), ended);
+        let Persistence { attempts, pause, patience } = self.persistence;
+        let gives_up = arrival.due.saturating_add(patience);
+        for number in 1.. {
+            let left = gives_up.saturating_sub(self.start.get().elapsed());
+            let exchange = connection.exchange(&self.addresses, class.request(arrival.key));
+            // From now, not from the moment it was due: what stood in line nearly as long as its callers have patience
+            // would time out at once, and a server that is never overloaded would seem to answer nothing.
+            let timeout = tokio::time::timeout(self.timeout.min(left), exchange);
+            let how = timeout.await.unwrap_or(Err(Failure::TimedOut));
+            let ended = self.start.get().elapsed();
+            let is_well = how.is_ok_and(|status| status.is_success());
+            let is_last = is_well || number >= attempts || ended.saturating_add(pause) >= gives_up;
+            self.tally.borrow_mut().attempted(arrival, Attempted { number, ended, how, is_last });
+            if is_last {
+                return;
+            }
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@
 //! | threads, and how to stop them | [`run`] |
 //! | what was seen | [`report`] |
 //! | an upstream whose capacity is known | [`service`] |
+//! | a scenario from a file, played and judged | [`drill`] |
 //!
 //! ```
 //! use std::time::Duration;
@@ -38,12 +39,12 @@
 //! # What it leaves out
 //!
 //! TLS. Connections that change over a run: they are opened when needed and kept. Answers are read, not checked.
-//! Retries: a caller who retries is two requests, and belongs into the plan.
 
 mod alarm;
 pub mod arrivals;
 mod chance;
 mod connection;
+pub mod drill;
 pub mod keys;
 mod lane;
 mod line;
@@ -59,7 +60,7 @@ pub mod target;
 mod timeline;
 
 pub use keys::{Draw, Exponent, Keys, Place};
-pub use plan::{BadPlan, Class, Plan, Protocol, Share, StartFailure};
+pub use plan::{BadPlan, Class, Keep, Persistence, Plan, Protocol, Share, StartFailure};
 pub use report::Report;
 pub use run::{Run, Stopper};
 pub use schedule::{Pacing, Rate, Schedule};

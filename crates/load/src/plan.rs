@@ -26,6 +26,9 @@ pub const MAX_CONNECTIONS: usize = 20_000;
 /// The most requests that can wait for a connection: 24 bytes each.
 pub const MAX_WAITING: usize = 10_000_000;
 
+/// The most attempts that are kept.
+pub const MAX_KEPT: u32 = 20_000_000;
+
 /// The longest time-out.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 
@@ -62,10 +65,39 @@ pub struct Plan {
     /// How long an answer may take from the moment the request is sent. One that waits as long for a connection is
     /// unsent.
     pub timeout: Duration,
+    /// How often and how long callers try.
+    pub persistence: Persistence,
+    /// What is kept of each request.
+    pub keep: Keep,
     /// How many threads send. One does tens of thousands of requests a second.
     pub threads: usize,
     /// Fixes which classes and keys come when.
     pub seed: u64,
+}
+
+/// How often and how long a caller tries. A request that is tried again keeps its connection's turn meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Persistence {
+    /// How often, the first time included, until there is a 2xx.
+    pub attempts: u32,
+    /// How long it waits before it tries again.
+    pub pause: Duration,
+    /// How long it waits in all, from the moment the request was due.
+    pub patience: Duration,
+}
+
+impl Persistence {
+    /// Tries once.
+    pub const ONCE: Self = Self { attempts: 1, pause: Duration::ZERO, patience: Duration::MAX };
+}
+
+/// What is kept of each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// It is counted.
+    Counts,
+    /// Every attempt, for [`Report::attempts`](crate::Report::attempts): 40 bytes each.
+    Attempts,
 }
 
 /// Requests of one kind.
@@ -110,6 +142,8 @@ impl Plan {
             connections: 50,
             waiting: 100_000,
             timeout: Duration::from_secs(2),
+            persistence: Persistence::ONCE,
+            keep: Keep::Counts,
             threads: 1,
             seed: 0,
         }
@@ -168,6 +202,14 @@ impl Plan {
             && !(1..=1000).contains(&streams)
         {
             return wrong(format!("a connection carries 1 to 1000 streams, not {streams}"));
+        }
+        if self.persistence.attempts == 0 {
+            return wrong("a caller tries at least once".to_owned());
+        }
+        let kept =
+            self.schedules().map(Schedule::requests).sum::<f64>() * f64::from(self.persistence.attempts);
+        if self.keep == Keep::Attempts && kept > f64::from(MAX_KEPT) {
+            return wrong(format!("at most {MAX_KEPT} attempts can be kept, not {kept:.0}"));
         }
         if self.schedules().all(|schedule| schedule.requests() <= 0.0) {
             return wrong("the schedule asks for no request at all".to_owned());
@@ -308,6 +350,12 @@ mod tests {
         assert_eq!(streams, "a connection carries 1 to 1000 streams, not 0");
         assert!(problem(|plan| plan.schedule = Schedule::new(Pacing::Even)).contains("no request at all"));
         assert!(problem(|plan| plan.classes[0].share = Share::Weight(0)).contains("at least 1"));
+        assert_eq!(problem(|plan| plan.persistence.attempts = 0), "a caller tries at least once");
+        let kept = |plan: &mut Plan| {
+            plan.keep = Keep::Attempts;
+            plan.persistence.attempts = u32::MAX;
+        };
+        assert!(problem(kept).starts_with("at most 20000000 attempts can be kept, not "));
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Report {
     pub total: ClassReport,
     /// Each class, in the order of the plan.
     pub classes: Vec<ClassReport>,
+    /// Every attempt, where the plan keeps them, in no particular order.
+    pub attempts: Vec<Attempt>,
     /// How late the generator itself took requests for which a connection was free. When this is not small
     /// beside the latencies, the machine was too busy to measure with.
     pub late: Option<Percentiles>,
@@ -66,6 +68,36 @@ pub struct ClassReport {
     pub refused: Option<Percentiles>,
     /// What happened when.
     pub timeline: Vec<Stretch>,
+}
+
+/// One attempt at a request. Moments count from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its class, as an index.
+    pub class: usize,
+    /// When the request was due.
+    pub due: Duration,
+    /// When the attempt ended.
+    pub ended: Duration,
+    /// Which attempt it is, counted from 1; 0 where the request was never sent.
+    pub number: u32,
+    /// Whether the request ended with it.
+    pub is_last: bool,
+    /// How it ended.
+    pub ending: AttemptEnding,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptEnding {
+    /// With a 2xx.
+    Ok,
+    /// With 429 or 503.
+    Refused,
+    /// With another answer, or none.
+    Failed,
+    /// It was never sent: the generator had no connection for it.
+    Unsent,
 }
 
 /// How many answers had which status.
@@ -145,7 +177,7 @@ pub struct Stretch {
 }
 
 impl Report {
-    pub(crate) fn new(plan: &Plan, stopped: Option<Duration>, tally: &Tally) -> Self {
+    pub(crate) fn new(plan: &Plan, stopped: Option<Duration>, tally: Tally) -> Self {
         let length = stopped.unwrap_or_else(|| plan.length());
         let mut whole = ClassTally::default();
         tally.classes.iter().for_each(|class| whole.absorb(class));
@@ -161,6 +193,7 @@ impl Report {
             total: ClassReport::new("total", &whole, length),
             classes: classes.map(|(class, tally)| ClassReport::new(&class.name, tally, length)).collect(),
             late: tally.late.percentiles(),
+            attempts: tally.attempts.unwrap_or_default(),
         }
     }
 }

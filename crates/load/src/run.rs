@@ -30,6 +30,7 @@ pub struct Run {
     plan: Plan,
     line: Arc<Line>,
     stop: Arc<Stop>,
+    start: Instant,
     pacer: Option<JoinHandle<Paced>>,
     senders: Vec<JoinHandle<Tally>>,
 }
@@ -57,12 +58,13 @@ impl Plan {
         let classes = classes?;
         let (line, stop) = (Arc::new(Line::new(self.waiting)), Arc::new(Stop::default()));
         let length = self.length();
-        let tally = Tally::new(self.classes.len(), length);
+        let tally = Tally::new(self);
         // Made before the threads: what has begun when a thread cannot be had is stopped by its drop.
         let mut run = Run {
             plan: self.clone(),
             line: Arc::clone(&line),
             stop: Arc::clone(&stop),
+            start: Instant::now(),
             pacer: None,
             senders: Vec::new(),
         };
@@ -88,6 +90,7 @@ impl Plan {
         // A thread that is lost is noticed when it is joined.
         are_ready.iter().take(self.threads).for_each(drop);
         let start = Instant::now() + LEAD;
+        run.start = start;
         starts.iter().for_each(|thread| thread.send(start).unwrap_or_default());
         let pacer = Pacer { arrivals, line, stop, start, length, tally };
         run.pacer = Some(spawn("load-pacer", move || pacer.run())?);
@@ -96,6 +99,12 @@ impl Plan {
 }
 
 impl Run {
+    /// The moment from which everything is counted; it may be some milliseconds ahead.
+    #[must_use]
+    pub fn began(&self) -> Instant {
+        self.start
+    }
+
     /// Stops this run from elsewhere: from a signal handler, say, while [`wait`](Self::wait) blocks.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
@@ -108,7 +117,7 @@ impl Run {
     /// When one of the run's own threads did.
     #[must_use]
     pub fn wait(mut self) -> Report {
-        let mut tally = Tally::new(self.plan.classes.len(), Duration::ZERO);
+        let mut tally = Tally::new(&self.plan);
         let mut stopped = None;
         if let Some(pacer) = self.pacer.take() {
             let paced = joined(pacer);
@@ -121,7 +130,7 @@ impl Run {
         for arrival in self.line.clear() {
             tally.unsent(&arrival);
         }
-        Report::new(&self.plan, stopped, &tally)
+        Report::new(&self.plan, stopped, tally)
     }
 }
 
@@ -152,6 +161,7 @@ impl Sender {
             start: Cell::new(Instant::now()),
             ready: Cell::new(0),
             timeout: self.plan.timeout,
+            persistence: self.plan.persistence,
             tally: RefCell::new(self.tally),
         });
         let tasks = LocalSet::new();

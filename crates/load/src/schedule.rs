@@ -115,7 +115,9 @@ impl Schedule {
         self.phases.last().map_or(0.0, |phase| phase.counts_to)
     }
 
-    fn phase(mut self, first: Rate, last: Rate, length: Duration) -> Self {
+    /// Goes on from one rate to another in a straight line.
+    #[must_use]
+    pub fn phase(mut self, first: Rate, last: Rate, length: Duration) -> Self {
         let (begins, counted) = (self.length(), self.requests());
         let exact = counted + f64::midpoint(first.0, last.0) * length.as_secs_f64();
         // To a billionth, so that ten phases of a tenth make one.

@@ -23,9 +23,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use tidegate_scenario::Crowding;
 use tokio::sync::Notify;
 
 use crate::alarm::Alarm;
+use crate::chance::Chance;
 
 /// The most workers a service has.
 pub const MAX_WORKERS: usize = 100_000;
@@ -40,10 +42,16 @@ pub struct Spec {
     pub workers: usize,
     /// How long each takes.
     pub work: Work,
+    /// How long each takes afterwards without a worker, while something behind the service is called.
+    pub then: Option<Work>,
+    /// What a crowd does to the work.
+    pub crowding: Option<Crowding>,
     /// How many may wait.
     pub queue: Queue,
     /// How long the body of an answer is.
     pub answer_bytes: usize,
+    /// Whether answers tell which share of the workers is busy, in the field that load balancers read.
+    pub tells_utilisation: bool,
     /// Where it listens; port 0 is any that is free.
     pub bind: SocketAddr,
     /// Fixes service times and failures.
@@ -84,6 +92,8 @@ pub struct Faults {
     pub slow: f64,
     /// The share of answers that are 500, from 0 to 1.
     pub fail: f64,
+    /// How much longer every answer takes, without holding a worker.
+    pub delay: Duration,
     /// Whether the workers stand still. Requests are taken and wait; work goes on where it was afterwards.
     pub is_hung: bool,
     /// Whether the service is gone: its connections are closed, what they waited for is lost, and new ones are
@@ -117,8 +127,11 @@ impl Spec {
         Self {
             workers,
             work,
+            then: None,
+            crowding: None,
             queue: Queue::Unbounded,
             answer_bytes: 16,
+            tells_utilisation: false,
             bind: (Ipv4Addr::LOCALHOST, 0).into(),
             seed: 0,
         }
@@ -137,12 +150,13 @@ impl Spec {
         if self.answer_bytes > MAX_ANSWER {
             return Some(format!("an answer has up to {MAX_ANSWER} bytes, not {}", self.answer_bytes));
         }
-        match self.work {
+        let problem = |work: Work| match work {
             Work::Bimodal { share, .. } if !(0.0..=1.0).contains(&share) => {
                 Some(format!("a share is between 0 and 1, not {share}"))
             }
             Work::Fixed(_) | Work::Exponential(_) | Work::Bimodal { .. } => None,
-        }
+        };
+        problem(self.work).or_else(|| self.then.and_then(problem))
     }
 }
 
@@ -157,9 +171,27 @@ impl Work {
     }
 }
 
+impl Work {
+    /// How long one request takes.
+    fn draw(&self, chance: &mut Chance) -> Duration {
+        match *self {
+            Self::Fixed(time) => time,
+            Self::Exponential(mean) => mean.mul_f64(chance.exponential()),
+            Self::Bimodal { usual, long, share } => {
+                if chance.share() < share {
+                    long
+                } else {
+                    usual
+                }
+            }
+        }
+    }
+}
+
 impl Faults {
     /// Nothing is wrong.
-    pub const NONE: Self = Self { slow: 1.0, fail: 0.0, is_hung: false, is_stopped: false };
+    pub const NONE: Self =
+        Self { slow: 1.0, fail: 0.0, delay: Duration::ZERO, is_hung: false, is_stopped: false };
 }
 
 impl Default for Faults {

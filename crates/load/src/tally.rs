@@ -7,8 +7,8 @@ use http::StatusCode;
 
 use crate::arrivals::Arrival;
 use crate::connection::Failure;
-use crate::plan::MAX_LATENCY;
-use crate::report::{Answers, Failures, Percentiles};
+use crate::plan::{Keep, MAX_LATENCY, Plan};
+use crate::report::{Answers, Attempt, AttemptEnding, Failures, Percentiles};
 use crate::timeline::Timeline;
 
 /// What one thread saw; tallies of several threads add up.
@@ -17,8 +17,19 @@ pub(crate) struct Tally {
     pub(crate) classes: Vec<ClassTally>,
     /// How late the generator itself was.
     pub(crate) late: Latencies,
+    /// Every attempt, where they are kept.
+    pub(crate) attempts: Option<Vec<Attempt>>,
     /// Answers count for goodput only if they end before this.
     length: Duration,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempted {
+    pub(crate) number: u32,
+    pub(crate) ended: Duration,
+    pub(crate) how: Result<StatusCode, Failure>,
+    pub(crate) is_last: bool,
 }
 
 /// One class.
@@ -38,8 +49,13 @@ pub(crate) struct ClassTally {
 }
 
 impl Tally {
-    pub(crate) fn new(classes: usize, length: Duration) -> Self {
-        Self { classes: vec![ClassTally::default(); classes], late: Latencies::default(), length }
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            classes: vec![ClassTally::default(); plan.classes.len()],
+            late: Latencies::default(),
+            attempts: (plan.keep == Keep::Attempts).then(Vec::new),
+            length: plan.length(),
+        }
     }
 
     /// A free lane took a request this long after it was due.
@@ -59,9 +75,32 @@ impl Tally {
             class.unsent += 1;
             class.timeline.at(arrival.due).unsent += 1;
         }
+        self.keep(
+            arrival,
+            Attempted { number: 0, ended: arrival.due, how: Err(Failure::TimedOut), is_last: true },
+        );
     }
 
-    pub(crate) fn ended(&mut self, arrival: &Arrival, at: Duration, how: Result<StatusCode, Failure>) {
+    pub(crate) fn attempted(&mut self, arrival: &Arrival, attempted: Attempted) {
+        self.keep(arrival, attempted);
+        if attempted.is_last {
+            self.ended(arrival, attempted.ended, attempted.how);
+        }
+    }
+
+    fn keep(&mut self, arrival: &Arrival, attempted: Attempted) {
+        let Some(attempts) = &mut self.attempts else { return };
+        let Attempted { number, ended, how, is_last } = attempted;
+        let ending = match how {
+            _ if number == 0 => AttemptEnding::Unsent,
+            Ok(status) if status.is_success() => AttemptEnding::Ok,
+            Ok(status) if is_refusal(status) => AttemptEnding::Refused,
+            Ok(_) | Err(_) => AttemptEnding::Failed,
+        };
+        attempts.push(Attempt { class: arrival.class, due: arrival.due, ended, number, is_last, ending });
+    }
+
+    fn ended(&mut self, arrival: &Arrival, at: Duration, how: Result<StatusCode, Failure>) {
         let length = self.length;
         let Some(class) = self.classes.get_mut(arrival.class) else { return };
         let latency = at.saturating_sub(arrival.due);
@@ -76,6 +115,9 @@ impl Tally {
 
     pub(crate) fn absorb(&mut self, other: &Self) {
         self.late.absorb(&other.late);
+        if let (Some(mine), Some(more)) = (&mut self.attempts, &other.attempts) {
+            mine.extend(more);
+        }
         for (class, more) in self.classes.iter_mut().zip(&other.classes) {
             class.absorb(more);
         }
@@ -178,11 +220,20 @@ pub(crate) fn micros(latency: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    use crate::schedule::{Pacing, Schedule};
+    use crate::target::Target;
+
+    fn tally(length: Duration) -> Tally {
+        let target = Target::at("127.0.0.1:1".parse().unwrap());
+        let schedule = Schedule::new(Pacing::Even).steady(crate::Rate::ZERO, length);
+        Tally::new(&Plan::new(target, schedule))
+    }
+
     const ARRIVAL: Arrival = Arrival { due: Duration::from_millis(500), class: 0, key: 1 };
 
     #[test]
     fn latency_counts_from_the_moment_a_request_was_due() {
-        let mut tally = Tally::new(1, Duration::from_secs(1));
+        let mut tally = tally(Duration::from_secs(1));
         tally.sent(&ARRIVAL);
         tally.ended(&ARRIVAL, Duration::from_millis(1700), Ok(StatusCode::OK));
         let percentiles = tally.classes[0].admitted.percentiles().unwrap();
@@ -192,7 +243,7 @@ mod tests {
 
     #[test]
     fn admitted_and_refused_are_told_apart_and_time_outs_are_slow() {
-        let mut tally = Tally::new(1, Duration::from_secs(9));
+        let mut tally = tally(Duration::from_secs(9));
         let ended = |tally: &mut Tally, millis: u64, how| {
             tally.sent(&ARRIVAL);
             tally.ended(&ARRIVAL, Duration::from_millis(500 + millis), how);
@@ -214,7 +265,7 @@ mod tests {
 
     #[test]
     fn tallies_of_threads_add_up() {
-        let mut one = Tally::new(1, Duration::from_secs(9));
+        let mut one = tally(Duration::from_secs(9));
         let mut two = one.clone();
         one.sent(&ARRIVAL);
         one.ended(&ARRIVAL, Duration::from_millis(501), Ok(StatusCode::OK));

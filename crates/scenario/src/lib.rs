@@ -116,6 +116,8 @@ pub struct Service {
     pub crowding: Option<Crowding>,
     /// How many may wait; without bound where nobody says.
     pub queue: Option<u32>,
+    /// Whether its answers tell how busy its workers are.
+    pub tells_utilisation: bool,
 }
 
 /// How long requests take.

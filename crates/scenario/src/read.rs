@@ -5,7 +5,7 @@
 //! | `id`, `what` | its name, and what happens in one line |
 //! | `runs` | who can run it, `["model", "real"]`; both where nothing is said |
 //! | `timeline` | phases: `{ phase, length, real }`, where `real` is how long it takes over sockets; or `{ times, real, phases }` |
-//! | `[service]` | `workers`, `work`, `then`, `crowding = { free, slope, most }`, `queue` |
+//! | `[service]` | `workers`, `work`, `then`, `crowding = { free, slope, most }`, `queue`, `tells_utilisation` |
 //! | work | `{ exact = "10ms" }`, `{ exponential = "10ms" }` or `{ short, long, share_of_long }` |
 //! | `[traffic]` | `load`, `timeout`, `attempts`, `pause`, `patience` |
 //! | load | by phase, in multiples of the capacity: `{ calm = 0.5, flood = 10, down = [10, 0] }` |
@@ -266,6 +266,7 @@ fn service(node: Node<'_>, lines: &Lines) -> Result<Service, Problem> {
         then: table.take("then").map(|node| work(node, lines)).transpose()?,
         crowding: table.take("crowding").map(|node| crowding(node, lines)).transpose()?,
         queue: table.take("queue").map(|node| node.count()).transpose()?,
+        tells_utilisation: table.take("tells_utilisation").map_or(Ok(false), |node| node.boolean())?,
     };
     table.finish()?;
     Ok(service)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -22,10 +22,14 @@ use tokio::task::{JoinSet, LocalSet};
 use super::workers::{Outcome, Workers};
 use super::{Control, Faults, Spec};
 use crate::alarm::Alarm;
+use crate::chance::Chance;
 use crate::connection::LocalExecutor;
 
 /// How long to wait before trying again when no connection can be taken: descriptors do not come back at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Where an answer tells how busy its server is.
+const LOAD_METRICS: HeaderName = HeaderName::from_static("endpoint-load-metrics");
 
 /// What becomes a service on a thread of its own.
 pub(super) struct Server {
@@ -42,12 +46,9 @@ impl Server {
 
     pub(super) fn run(self, runtime: &Runtime, listener: std::net::TcpListener) {
         let floor = Rc::new(Floor {
-            workers: RefCell::new(Workers::new(
-                self.spec.workers,
-                self.spec.work,
-                self.spec.queue,
-                self.spec.seed,
-            )),
+            workers: RefCell::new(Workers::new(&self.spec)),
+            chance: RefCell::new(Chance::stream(self.spec.seed, 1)),
+            spec: self.spec,
             clock: RefCell::new(Clock { start: Instant::now(), lost: Duration::ZERO, stands_since: None }),
             control: self.control,
             alarm: self.alarm,
@@ -120,11 +121,16 @@ async fn answer(
     };
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
+    if let Some(told) = floor.utilisation() {
+        response.headers_mut().insert(LOAD_METRICS, told);
+    }
     Ok(response)
 }
 
 /// Where the work is done.
 struct Floor {
+    spec: Spec,
+    chance: RefCell<Chance>,
     workers: RefCell<Workers<oneshot::Sender<Outcome>>>,
     clock: RefCell<Clock>,
     control: Arc<Control>,
@@ -146,7 +152,22 @@ impl Floor {
         arrived.ok()?;
         self.finish();
         // The service stops: its connections are closed before anybody could read an answer.
-        done.await.ok().or(Some(Outcome::Failed))
+        let outcome = done.await.unwrap_or(Outcome::Failed);
+        let delay = self.control.state().faults.delay;
+        let then = self.spec.then.map_or(Duration::ZERO, |then| then.draw(&mut self.chance.borrow_mut()));
+        if !(delay + then).is_zero() {
+            tokio::time::sleep(delay + then).await;
+        }
+        Some(outcome)
+    }
+
+    /// Which share of the workers is busy, as load balancers are told it (ORCA).
+    fn utilisation(&self) -> Option<HeaderValue> {
+        if !self.spec.tells_utilisation {
+            return None;
+        }
+        let busy = self.workers.borrow().busy() as f64 / self.spec.workers as f64;
+        HeaderValue::from_str(&format!("TEXT cpu_utilization={busy:.3}")).ok()
     }
 
     /// Gives out what has ended, and sets the alarm for what ends next.

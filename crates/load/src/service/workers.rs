@@ -14,7 +14,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{Queue, Work};
+use tidegate_scenario::Crowding;
+
+use super::{Queue, Spec, Work};
 use crate::chance::Chance;
 
 /// Workers, and who waits for them. `J` is whatever is given back with the outcome.
@@ -22,6 +24,7 @@ use crate::chance::Chance;
 pub(super) struct Workers<J> {
     count: usize,
     work: Work,
+    crowding: Option<Crowding>,
     queue: Queue,
     chance: Chance,
     slow: f64,
@@ -40,12 +43,13 @@ pub(super) enum Outcome {
 }
 
 impl<J> Workers<J> {
-    pub(super) fn new(count: usize, work: Work, queue: Queue, seed: u64) -> Self {
+    pub(super) fn new(spec: &Spec) -> Self {
         Self {
-            count,
-            work,
-            queue,
-            chance: Chance::stream(seed, 0),
+            count: spec.workers,
+            work: spec.work,
+            crowding: spec.crowding,
+            queue: spec.queue,
+            chance: Chance::stream(spec.seed, 0),
             slow: 1.0,
             fail: 0.0,
             busy: BTreeMap::new(),
@@ -105,23 +109,22 @@ impl<J> Workers<J> {
     }
 
     fn begin(&mut self, at: Duration, job: J) {
-        let time = match self.work {
-            Work::Fixed(time) => time,
-            Work::Exponential(mean) => mean.mul_f64(self.chance.exponential()),
-            Work::Bimodal { usual, long, share } => {
-                if self.chance.share() < share {
-                    long
-                } else {
-                    usual
-                }
-            }
-        };
+        let time = self.work.draw(&mut self.chance);
+        let slow = self.slow * self.crowding.map_or(1.0, |crowding| self.crowded(crowding));
         let outcome = if self.chance.share() < self.fail { Outcome::Failed } else { Outcome::Ok };
-        let end = at.saturating_add(
-            Duration::try_from_secs_f64(time.as_secs_f64() * self.slow).unwrap_or(Duration::MAX),
-        );
+        let end = at
+            .saturating_add(Duration::try_from_secs_f64(time.as_secs_f64() * slow).unwrap_or(Duration::MAX));
         self.begun += 1;
         self.busy.insert((end, self.begun), (job, outcome));
+    }
+}
+
+impl<J> Workers<J> {
+    /// How much longer the next request takes because of those that are there.
+    fn crowded(&self, crowding: Crowding) -> f64 {
+        let inside = self.waiting.len() + self.busy.len() + 1;
+        let too_many = inside.saturating_sub(usize::try_from(crowding.free).unwrap_or(usize::MAX));
+        (1.0 + too_many as f64 * crowding.slope).min(crowding.most)
     }
 }
 
@@ -135,6 +138,10 @@ mod tests {
         Duration::from_millis(millis)
     }
 
+    fn workers(count: usize, work: Work, queue: Queue) -> Workers<char> {
+        Workers::new(&Spec { queue, ..Spec::new(count, work) })
+    }
+
     fn ended(workers: &mut Workers<char>, now: Duration) -> String {
         std::iter::from_fn(|| workers.ended(now)).map(|(job, _)| job).collect()
     }
@@ -142,7 +149,7 @@ mod tests {
     /// The module's example.
     #[test]
     fn a_worker_begins_when_the_last_should_have_ended() {
-        let mut workers = Workers::new(2, TEN, Queue::Unbounded, 0);
+        let mut workers = workers(2, TEN, Queue::Unbounded);
         "ABC".chars().for_each(|job| workers.arrive(at(0), job).unwrap());
         assert_eq!((workers.busy(), workers.waiting()), (2, 1));
         assert_eq!(ended(&mut workers, at(12)), "AB");
@@ -156,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_bounded_queue_gives_back_what_does_not_fit() {
-        let mut workers = Workers::new(1, TEN, Queue::Bounded(1), 0);
+        let mut workers = workers(1, TEN, Queue::Bounded(1));
         assert_eq!(['A', 'B', 'C'].map(|job| workers.arrive(at(0), job)), [Ok(()), Ok(()), Err('C')]);
     }
 
@@ -165,7 +172,7 @@ mod tests {
         let bimodal = Work::Bimodal { usual: at(4), long: at(64), share: 0.1 };
         for work in [TEN, Work::Exponential(at(10)), bimodal] {
             assert_eq!(work.mean(), at(10), "{work:?}");
-            let mut workers = Workers::new(5, work, Queue::Unbounded, 3);
+            let mut workers = workers(5, work, Queue::Unbounded);
             (0..100_000).for_each(|_| workers.arrive(at(0), 'x').unwrap());
             // 500 a second; ten seconds of them, in looks that are never in time.
             let count: usize = (1..=100).map(|look| ended(&mut workers, at(look * 1000)).len()).sum();
@@ -174,8 +181,19 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_makes_work_longer() {
+        let crowding = Some(Crowding { free: 1, slope: 0.5, most: 2.0 });
+        let mut workers = Workers::new(&Spec { crowding, ..Spec::new(1, TEN) });
+        "ABCD".chars().for_each(|job| workers.arrive(at(0), job).unwrap());
+        // A is alone and takes 10 ms. B begins before two others, which is the most it can become: 20 ms.
+        assert_eq!((ended(&mut workers, at(29)), ended(&mut workers, at(30))), ("A".into(), "B".into()));
+        // C begins before one other, D before none: 15 and 10.
+        assert_eq!((ended(&mut workers, at(44)), ended(&mut workers, at(55))), (String::new(), "CD".into()));
+    }
+
+    #[test]
     fn faults_hold_for_what_is_begun_afterwards() {
-        let mut workers = Workers::new(1, TEN, Queue::Unbounded, 0);
+        let mut workers = workers(1, TEN, Queue::Unbounded);
         "AB".chars().for_each(|job| workers.arrive(at(0), job).unwrap());
         workers.set_faults(3.0, 1.0);
         assert_eq!(workers.ended(at(10)), Some(('A', Outcome::Ok)));
