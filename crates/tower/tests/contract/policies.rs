@@ -1,5 +1,11 @@
 //! Rules as they are written, and what they compile to.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{Criticality, Ratio};
+use tidegate_policy::gate::Readings;
+use tidegate_policy::policy::{Capacity, KeySpec, Limit, Mode, Reserve, Rule, Shed, SignalName};
 use tidegate_policy::{Policy, Source, read};
 
 /// 10 a second by key, 20 of them at once.
@@ -48,5 +54,32 @@ pub fn in_shadow(rule: &str) -> String {
 pub fn policy<const N: usize>(rules: [&str; N]) -> Policy {
     let text = rules.concat();
     let (policy, _warnings) = read(Source::named("policy.toml", text.as_bytes()), None).unwrap();
+    policy
+}
+
+/// A busy processor, for rules that shed by it.
+pub fn busy() -> Readings {
+    Readings { signals: vec![(SignalName::Cpu, 1.0)], limits: Vec::new() }
+}
+
+/// Half of two places kept for what is critical_plus.
+pub fn reserve() -> Limit {
+    let kept = Ratio::new(0.5).unwrap();
+    Limit::Reserve(Reserve { capacity: Capacity::Places(2), level: Criticality::CriticalPlus, kept })
+}
+
+/// Everything but what is critical_plus, by the processor, a level in a second.
+pub fn shed() -> Limit {
+    let (targets, order) = (vec![(SignalName::Cpu, 0.85)], Criticality::ALL[..3].to_vec());
+    Limit::Shed(Shed { targets, order, ramp: Duration::from_secs(1) })
+}
+
+/// The policy with one more rule on all its routes.
+pub fn protected(mut policy: Policy, name: &str, limit: Limit, mode: Mode) -> Policy {
+    let template = &policy.rules[0];
+    let rule = Rule { name: name.to_owned(), key: KeySpec(Vec::new()), limit, mode, ..Rule::clone(template) };
+    let index = policy.rules.len();
+    policy.rules.push(Arc::new(rule));
+    policy.routes.iter_mut().for_each(|route| route.rules.push(index));
     policy
 }

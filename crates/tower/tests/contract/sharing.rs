@@ -1,10 +1,16 @@
 //! Clones share the gate, and a rule in shadow leaves no byte.
 
-use http::Response;
-use tower::Layer;
+use std::time::Duration;
 
-use crate::policies::{PER_KEY, concurrent, in_shadow};
-use crate::support::{Inner, Step, answer, field, layer, request, serve};
+use http::Response;
+use tidegate_core::Moment;
+use tidegate_policy::Now;
+use tidegate_policy::policy::Mode;
+use tidegate_tower::GateLayer;
+use tower::{Layer, ServiceExt};
+
+use crate::policies::{PER_KEY, busy, concurrent, in_shadow, policy, protected, reserve, shed};
+use crate::support::{Inner, Step, TokioClock, answer, field, layer, request, serve};
 
 #[tokio::test(start_paused = true)]
 async fn clones_share_one_quota() {
@@ -50,4 +56,32 @@ async fn a_rule_in_shadow_changes_no_byte() {
         assert_eq!(plain.body(), shadowed.body());
         assert_eq!(field(plain.headers(), "ratelimit"), "\"origin\";r=5");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_does_one_that_would_protect_the_service() {
+    let inner = || Inner { body: vec![Step::Data("hello")], ..Inner::default() };
+    let plain = policy([PER_KEY, &concurrent(15)]);
+    let shadowed = protected(plain.clone(), "fleet", reserve(), Mode::Shadow);
+    let shadowed = protected(shadowed, "worker", shed(), Mode::Shadow);
+    let layers = [plain, shadowed].map(|policy| GateLayer::for_policy(policy, TokioClock::new()).unwrap());
+    for half in 0..20 {
+        let moment = Moment::ORIGIN.plus(half * Duration::from_millis(500));
+        layers[1].gate().steer(Now { moment, ..Now::default() }, &busy());
+    }
+    let services = layers.each_ref().map(|layer| layer.layer(inner()));
+    // Bodies that are not read hold their places.
+    let mut held = Vec::new();
+    for _ in 0..30 {
+        let mut answers = Vec::new();
+        for service in &services {
+            let (head, body) = service.clone().oneshot(request("a")).await.unwrap().into_parts();
+            answers.push((head.status, head.headers));
+            held.push(body);
+        }
+        assert_eq!(answers[0], answers[1]);
+    }
+    let refused =
+        layers[1].gate().statistics(Now::default()).rules.iter().map(|rule| rule.shadow_refused).sum::<u64>();
+    assert!(refused > 15, "{refused}");
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use tidegate_core::{Cost, Moment, Reason, Refusal, Retry, WallTime};
-use tidegate_policy::policy::{KeySource, KeySpec, Policy, Rule, RuleCost, Settle};
+use tidegate_policy::policy::{KeySource, KeySpec, Mode, Policy, Rule, RuleCost, Settle};
 use tidegate_policy::{Admitted, Attributes, Decision, Gate, Now, Refused, Turned};
 use tidegate_tower::identify::Unclear;
 use tidegate_tower::respond::{LegacyReset, RatelimitFields, Speech, Trouble};
 use tidegate_tower::{Clock, Respond};
 
-use crate::policies::{PER_KEY, concurrent, policy, settled};
+use crate::policies::{PER_KEY, busy, concurrent, policy, protected, reserve, settled, shed};
 
 /// 100 seconds and 7 milliseconds after the beginning.
 const NOW: Now =
@@ -173,6 +173,19 @@ fn other_refusals(answers: &mut Answers) {
     answers.add("a key sent twice, from a browser", &respond.refused(NOW, &twice, Speech::GrpcWeb));
 }
 
+/// What rules say that protect the service: nothing of what it can bear.
+fn protecting(answers: &mut Answers) {
+    let respond = Respond::default();
+    let policy = || policy([PER_KEY]);
+    answers.add_rules("a reserve", &respond, protected(policy(), "fleet", reserve(), Mode::Enforce));
+    let gate = Gate::new(protected(policy(), "worker", shed(), Mode::Enforce), 1, NOW).unwrap();
+    for half in 0..20 {
+        gate.steer(Now { moment: NOW.moment.plus(half * Duration::from_millis(500)), ..NOW }, &busy());
+    }
+    let refused = ask(&gate, &["alice"]).refused().unwrap();
+    answers.add_each("shedding", |speech| respond.refused(NOW, &refused, speech));
+}
+
 /// What an upstream says to a request that its rules admitted. The time to wait follows from the decision's number.
 fn turned_away(answers: &mut Answers) {
     let gate =
@@ -219,7 +232,7 @@ fn without_rule(answers: &mut Answers) {
 #[test]
 fn every_answer_is_spelt_as_it_is_written_down() {
     let mut answers = Answers::default();
-    for add in [quotas, ways, other_refusals, turned_away, without_rule] {
+    for add in [quotas, ways, other_refusals, protecting, turned_away, without_rule] {
         add(&mut answers);
     }
     if std::env::var_os("BLESS").is_some() {
