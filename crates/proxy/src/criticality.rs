@@ -32,7 +32,7 @@ pub(crate) fn is_known(policy: &Policy) -> bool {
 
 /// Writes what a request was found to be, or if that is nothing, takes away what a stranger said.
 pub(crate) fn tell(headers: &mut HeaderMap, found: Option<Criticality>, is_trusted: bool) {
-    if found.is_none() && is_trusted {
+    if found.is_none() && (is_trusted || !headers.keys().any(|name| *name == FIELD || *name == BAGGAGE)) {
         return;
     }
     match found {

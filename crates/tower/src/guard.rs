@@ -16,13 +16,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode, header};
 use tidegate_core::Cost;
 use tidegate_core::permit::Outcome;
 use tidegate_policy::policy::Settle;
 use tidegate_policy::{Admitted, Now};
 
 use crate::clock::Clock;
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// An admitted request, and what its answer has shown so far.
 #[derive(Debug)]
@@ -173,7 +175,7 @@ fn http_outcome(status: StatusCode) -> Outcome {
 /// How a gRPC answer ended: 8 is exhausted, 14 unavailable; unknown, deadline, internal and data loss are
 /// failures of the service; the rest is the caller's own doing.
 fn grpc_outcome(fields: &HeaderMap) -> Option<Outcome> {
-    Some(match fields.get("grpc-status")?.as_bytes() {
+    Some(match fields.get(GRPC_STATUS)?.as_bytes() {
         b"8" | b"14" => Outcome::Overloaded,
         b"2" | b"4" | b"13" | b"15" => Outcome::Failed,
         _ => Outcome::Ok,
