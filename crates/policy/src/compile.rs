@@ -5,17 +5,22 @@
 
 mod check;
 mod concurrency;
+mod degrade;
 mod limit;
 mod listener;
 mod matcher;
 mod range;
+mod reserve;
 mod route;
 mod rule;
 mod server;
+mod shed;
+mod signal;
 mod telemetry;
 mod upstream;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tidegate_core::Criticality;
 use tidegate_core::keyed::MaxKeys;
@@ -23,7 +28,7 @@ use tidegate_core::keyed::MaxKeys;
 use crate::document::callers::CallerEntryDoc;
 use crate::document::read::{Field, Named};
 use crate::document::top::PolicyDoc;
-use crate::policy::{Caller, KeySource, KeySpec, Line, MOST_OVERRIDES, Policy};
+use crate::policy::{Caller, KeySource, KeySpec, Line, MOST_OVERRIDES, Policy, SignalSpec, Upstream};
 use crate::problem::{Code, File, Problem, Problems, nearest};
 use crate::quantity::shown;
 use crate::text::{Positions, Span};
@@ -36,6 +41,15 @@ const VERSION: u64 = 1;
 /// How many keys a rule can tell apart, unless the file says so: see the declaration of `max_keys`.
 const MAX_KEYS: usize = 100_000;
 
+/// What rules can refer to.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    upstreams: &'a [Arc<Upstream>],
+    signals: &'a [SignalSpec],
+    /// How many keys a rule has unless it says so.
+    max_keys: MaxKeys,
+}
+
 /// Makes a policy of what was written. It is complete only if no errors were found.
 pub(crate) fn compile(
     document: &PolicyDoc,
@@ -45,10 +59,12 @@ pub(crate) fn compile(
 ) -> Policy {
     version(document, problems);
     let (caller, max_keys) = caller(document, callers.is_some(), problems);
-    let rules = rule::compile(document, max_keys, positions, problems);
+    let upstreams = upstream::compile(document, problems);
+    let signals = signal::compile(document, problems);
+    let known = Known { upstreams: &upstreams, signals: &signals, max_keys };
+    let rules = rule::compile(document, known, positions, problems);
     let server = server::compile(document, problems);
     let listeners = listener::compile(document, server.admin, problems);
-    let upstreams = upstream::compile(document, problems);
     let routes = route::compile(document, &rules, &upstreams, positions, problems);
     let (callers, overrides) = known_callers(callers, &rules, problems);
     check::costs(&rules, &overrides, &routes, problems);
@@ -70,7 +86,7 @@ pub(crate) fn compile(
         server,
         listeners,
         upstreams,
-        signals: Vec::new(),
+        signals,
         access_log: telemetry::access_log(document),
     }
 }
@@ -186,6 +202,15 @@ fn unknown_rule(name: &str, span: Span, rules: &[CompiledRule<'_>], problems: &P
         }
     };
     Problem::new(Code::UnknownRule, format!("there is no rule `{}`", shown(name))).at(span).label(label)
+}
+
+fn unknown_upstream(name: &str, span: Span, upstreams: &[Arc<Upstream>], problems: &Problems) -> Problem {
+    let label = match nearest(name, upstreams.iter().map(|upstream| upstream.name.as_str())) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("add {}", problems.table("upstream", &shown(name))),
+    };
+    let message = format!("there is no upstream `{}`", shown(name));
+    Problem::new(Code::UnknownUpstream, message).at(span).label(label)
 }
 
 /// Names appear in headers and metrics.

@@ -204,17 +204,27 @@ impl Writer<'_> {
             Limit::Rate(rate) => Some(rate),
             Limit::Concurrency(_) | Limit::Reserve(_) | Limit::Shed(_) => None,
         };
+        let (kind, is_keyed) = match &rule.limit {
+            Limit::Rate(_) => ("rate", true),
+            Limit::Concurrency(_) => ("concurrency", true),
+            Limit::Reserve(_) => ("reserve", false),
+            Limit::Shed(_) => ("shed", false),
+        };
         let only_if = |applies: bool| if applies { Fill::Declared } else { Fill::Leave };
         let counted = rate.map(|rate| &rate.shape);
         match key {
-            "kind" => Fill::Value(quoted(if rate.is_some() { "rate" } else { "concurrency" })),
+            "kind" => Fill::Value(quoted(kind)),
             "burst" => rate.and_then(|rate| burst(rate)).map_or(Fill::Leave, Fill::Value),
+            "key" | "plans" | "per_criticality" | "shadow" => only_if(is_keyed),
+            "capacity" | "reserve" => only_if(kind == "reserve"),
+            "target" | "order" | "ramp" => only_if(kind == "shed"),
+            "max_keys" if !is_keyed => Fill::Leave,
             "max_keys" => {
                 let written = self.root.get("caller").and_then(|caller| caller.get("max_keys"));
                 Fill::Value(written.map_or_else(|| "100000".to_owned(), inline))
             }
             "quota" | "algorithm" | "cost" => only_if(rate.is_some()),
-            "limit" => only_if(rate.is_none()),
+            "limit" => only_if(kind == "concurrency"),
             "buckets" => only_if(matches!(counted, Some(Counting::SlidingWindow(_)))),
             "nodelay" => only_if(matches!(counted, Some(Counting::LeakyBucket(_)))),
             "delay" => {

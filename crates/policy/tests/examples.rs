@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{Cost, Criticality, Moment, WallTime};
+use tidegate_core::{Cost, Criticality, Moment, Ratio, WallTime};
 use tidegate_policy::policy::{
-    AccessLog, ClientAddress, Concurrency, CriticalitySource, Endpoint, KeySource, LegacyReset, Limit,
-    LimitAlgorithm, Listener, LogAlways, LogFormat, LogTarget, MOST_OVERRIDES, MOST_PLANS_A_RULE,
-    MOST_RULES_A_ROUTE, MOST_SOURCES_A_KEY, Mode, Network, PathPattern, Policy, Protocols, Rate,
-    RatelimitFields, Secret, Server, Settle, Shape, Tls, Upstream, UpstreamProtocol, WaitingOrder,
-    WaitingQueue,
+    AccessLog, Capacity, ClientAddress, Concurrency, CriticalitySource, Degrade, DegradeWhen, Endpoint,
+    KeySource, LegacyReset, Limit, LimitAlgorithm, Listener, LogAlways, LogFormat, LogTarget, MOST_OVERRIDES,
+    MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE, MOST_SIGNALS, MOST_SOURCES_A_KEY, Mode, Network, PathPattern,
+    Policy, Protocols, Rate, RatelimitFields, Reserve, Secret, Server, Settle, Shape, Shed, SignalFrom,
+    SignalName, SignalSpec, Tls, Upstream, UpstreamProtocol, WaitingOrder, WaitingQueue,
 };
 use tidegate_policy::{Attributes, Code, Decision, Gate, Now, Source, callers_file, read};
 
@@ -62,20 +62,12 @@ fn what_is_not_supported_yet_is_refused_by_name() {
         "rls",
         "route[1].park",
         "route[2].cache",
-        "route[2].degrade",
         "rule.concurrent.store",
-        "rule.fleet_usage.capacity",
-        "rule.fleet_usage.kind",
-        "rule.fleet_usage.reserve",
         "rule.fleet_usage.store",
         "rule.request_rate.flush",
         "rule.request_rate.on_store_failure",
         "rule.request_rate.store",
         "rule.request_rate.sync",
-        "rule.worker_usage.kind",
-        "rule.worker_usage.order",
-        "rule.worker_usage.ramp",
-        "rule.worker_usage.target",
         "store",
         "telemetry.otlp",
         "upstream.orders.attempt_timeout",
@@ -135,7 +127,7 @@ fn routes_callers_and_criticality_compile_to_what_they_say() {
     let names: Vec<&str> = policy.routes.iter().map(|route| route.name.as_str()).collect();
     assert_eq!(names, ["health", "charges", "route_3", "everything_else"]);
     let charges = &policy.routes[1];
-    assert_eq!(charges.rules, [0, 1, 2]);
+    assert_eq!(charges.rules, [0, 1, 2, 11, 12, 13, 14]);
     assert_eq!((charges.cost.of("POST"), charges.cost.of("GET")), (Cost::of(5), Cost::ONE));
     assert_eq!(charges.matcher.path, PathPattern::new("/v1/charges/**").ok());
     assert!(policy.routes[0].is_exempt);
@@ -153,6 +145,55 @@ fn routes_callers_and_criticality_compile_to_what_they_say() {
     assert_eq!(settle, Some(Settle::ResponseHeader("x-cpu-seconds".to_owned())));
     assert_eq!(charges.upgrades, ["websocket"]);
     assert_eq!(policy.rules[0].line.0, 50);
+}
+
+#[test]
+fn what_protects_the_service_compiles_to_what_it_says() {
+    let policy = supported();
+    let limit = |name: &str| {
+        let rule = policy.rules.iter().find(|rule| rule.name == name).unwrap();
+        (rule.limit.clone(), rule.mode)
+    };
+    let reserve = |capacity, level, kept| Limit::Reserve(Reserve { capacity, level, kept });
+    let share = |share| Ratio::new(share).unwrap();
+    let fleet = reserve(Capacity::Places(400), Criticality::Critical, share(0.2));
+    assert_eq!(limit("fleet_usage"), (fleet, Mode::Enforce));
+    let orders = reserve(Capacity::Upstream("orders".into()), Criticality::CriticalPlus, share(0.125));
+    assert_eq!(limit("orders_usage"), (orders, Mode::Shadow));
+    let [sheddable, sheddable_plus, critical, _] = Criticality::ALL;
+    let worker = Shed {
+        targets: vec![
+            (SignalName::InFlight, 0.8),
+            (SignalName::QueueDelay, 0.005),
+            (SignalName::Cpu, 0.85),
+            (SignalName::Own("db_load".into()), 0.7),
+            (SignalName::Own("backlog".into()), 1_500.0),
+        ],
+        order: vec![sheddable, sheddable_plus],
+        ramp: Duration::from_secs(60),
+    };
+    assert_eq!(limit("worker_usage"), (Limit::Shed(worker), Mode::Enforce));
+    let memory = Shed {
+        targets: vec![
+            (SignalName::Memory, 0.9),
+            (SignalName::MemoryPressure, 0.1),
+            (SignalName::EventLoop, 0.02),
+            (SignalName::UpstreamUtilization, 0.75),
+        ],
+        order: vec![sheddable, sheddable_plus, critical],
+        ramp: Duration::from_secs(120),
+    };
+    assert_eq!(limit("memory_usage"), (Limit::Shed(memory), Mode::Shadow));
+    let signal = |name: &str, from| SignalSpec { name: name.into(), from };
+    let from = SignalFrom::ResponseHeader("x-db-load".to_owned());
+    assert_eq!(policy.signals, [signal("db_load", from), signal("backlog", SignalFrom::Api)]);
+    let degrade: Vec<Option<&Degrade>> = policy.routes.iter().map(|route| route.degrade.as_ref()).collect();
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let (body, when) = ("{\"items\":[]}".to_owned(), DegradeWhen::Shedding);
+    let charges = Degrade { when, status: 203, body, headers };
+    let (body, when) = (String::new(), DegradeWhen::Switched);
+    let last = Degrade { when, status: 204, body, headers: Vec::new() };
+    assert_eq!(degrade, [None, Some(&charges), None, Some(&last)]);
 }
 
 #[test]
@@ -331,7 +372,7 @@ fn every_algorithm_with_every_window_in_its_plans_is_a_gate() {
 }
 
 #[test]
-fn lists_of_networks_and_endpoints_have_a_bound() {
+fn lists_of_networks_endpoints_and_signals_have_a_bound() {
     let list = |count: usize, item: &dyn Fn(usize) -> String| {
         (0..count).map(|index| format!("\"{}\"", item(index))).collect::<Vec<_>>().join(", ")
     };
@@ -349,4 +390,12 @@ fn lists_of_networks_and_endpoints_have_a_bound() {
         "upstream `orders` has 1025 endpoints, more than 1024",
     ];
     assert_eq!(problems(1_025), expected);
+
+    let signals = |count: usize| {
+        let signals = (0..count).map(|index| format!("[signal.s{index}]\nfrom = \"api\"\n"));
+        let read = read(Source::named("tidegate.toml", signals.collect::<String>().as_bytes()), None);
+        read.err().unwrap_or_default().into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+    };
+    assert_eq!(signals(MOST_SIGNALS), [] as [&str; 0]);
+    assert_eq!(signals(MOST_SIGNALS + 1), ["there are 33 signals, more than 32"]);
 }

@@ -105,7 +105,8 @@ pub(super) fn use_of_rules(
             let problem = problem.at(compiled.key_span).path(format!("rule.{name}"));
             problems.push(problem.label("add it to the `rules` of a route"));
         }
-        if let Some(plans) = compiled.written.plans.as_ref().filter(|_| !has_table) {
+        let is_empty = !has_table && compiled.settings.has_numbers();
+        if let Some(plans) = compiled.written.plans.as_ref().filter(|_| is_empty) {
             let message =
                 format!("nobody is on the plans of rule `{}`: there is no table of callers", shown(name));
             let problem = Problem::new(Code::PlansWithoutCallers, message).at(plans.key_span);

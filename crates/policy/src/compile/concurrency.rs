@@ -8,7 +8,7 @@ use crate::document::read::Field;
 use crate::document::upstream::{ConcurrencyDoc, LimitAlgorithmWord, UpstreamDoc, WaitDoc, WaitingOrderWord};
 use crate::policy::{Concurrency, LimitAlgorithm, Upstream, WaitingOrder, WaitingQueue};
 use crate::problem::{Code, Problem, Problems};
-use crate::quantity::shown;
+use crate::quantity::{Length, shown};
 use crate::text::Span;
 
 /// The most that a limit can be.
@@ -113,19 +113,17 @@ fn queue(written: &WaitDoc, path: &str, problems: &mut Problems) -> WaitingQueue
     }
 }
 
-/// Who may not take as long as waiting alone may take, never gets an answer; and answers that take longer than they
-/// may never come.
+/// Who may wait longer than the whole may take waits in vain, and no answer takes longer than the whole.
 pub(super) fn too_patient(compiled: &Upstream, written: &UpstreamDoc, path: &str, problems: &mut Problems) {
     let Some(timeout) = compiled.timeout else { return };
     let concurrency = written.concurrency.as_ref().map(|field| &field.value);
     let queue = concurrency.and_then(|concurrency| concurrency.queue.as_ref());
     let wait = queue.and_then(|queue| queue.value.timeout.as_ref());
     let latency = concurrency.and_then(|concurrency| concurrency.latency.as_ref());
-    let whole = written.timeout.as_ref().map(|field| field.span);
-    let span = |field: Option<&Field<_>>| field.map(|field: &Field<crate::quantity::Length>| field.span);
+    let span = |field: &Field<Length>| field.span;
     for (key, length, at) in [
-        ("concurrency.queue.timeout", compiled.concurrency.queue.timeout, span(wait).or(whole)),
-        ("concurrency.latency", compiled.concurrency.latency, span(latency)),
+        ("concurrency.queue.timeout", compiled.concurrency.queue.timeout, wait.map(span)),
+        ("concurrency.latency", compiled.concurrency.latency, latency.map(span)),
     ] {
         let is_said = problems.mentions(&format!("{path}.{key}"));
         if let (Some(length), Some(at)) = (length.filter(|length| *length > timeout && !is_said), at) {

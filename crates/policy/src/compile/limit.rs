@@ -78,6 +78,14 @@ impl<'a> Settings<'a> {
         settings
     }
 
+    /// Whether other numbers can stand in for the rule's own.
+    pub(super) fn has_numbers(&self) -> bool {
+        match self.kind {
+            Kind::Rate | Kind::Concurrency => true,
+            Kind::Reserve | Kind::Shed => false,
+        }
+    }
+
     /// The rule's limit with other numbers.
     pub(super) fn vary(
         &self,
@@ -87,6 +95,11 @@ impl<'a> Settings<'a> {
         path: String,
         problems: &mut Problems,
     ) -> Option<Placed> {
+        if !self.has_numbers() {
+            let message = format!("{what} does nothing: the rule is the same for everybody");
+            problems.push(Problem::new(Code::NotForThis, message).at(span).path(path).label("remove it"));
+            return None;
+        }
         let own_burst = numbers.burst.as_ref();
         let inherited = if numbers.quota.is_some() { None } else { self.written.burst.as_ref() };
         let varied = Numbers {
@@ -259,16 +272,26 @@ impl<'a> Settings<'a> {
     fn refuse_what_does_nothing(&self, what: &str, path: &str, problems: &mut Problems) {
         use Algorithm::{FixedWindow, LeakyBucket, SlidingWindow, Smooth, WarmUp};
         let written = self.written;
-        if self.kind == Kind::Rate {
-            self.refuse_key(("limit", span(&written.limit)), "concurrency rules", what, path, problems);
-        } else {
-            for key in [
-                ("quota", span(&written.quota)),
-                ("burst", span(&written.burst)),
-                ("algorithm", span(&written.algorithm)),
-                ("cost", span(&written.cost)),
-            ] {
-                self.refuse_key(key, "rate rules", what, path, problems);
+        let both = &[Kind::Rate, Kind::Concurrency][..];
+        for (key, at, owners, words) in [
+            ("quota", span(&written.quota), &[Kind::Rate][..], "rate rules"),
+            ("burst", span(&written.burst), &[Kind::Rate], "rate rules"),
+            ("algorithm", span(&written.algorithm), &[Kind::Rate], "rate rules"),
+            ("cost", span(&written.cost), &[Kind::Rate], "rate rules"),
+            ("limit", span(&written.limit), &[Kind::Concurrency], "concurrency rules"),
+            ("key", span(&written.key), both, "rate and concurrency rules"),
+            ("plans", span(&written.plans), both, "rate and concurrency rules"),
+            ("per_criticality", span(&written.per_criticality), both, "rate and concurrency rules"),
+            ("shadow", span(&written.shadow), both, "rate and concurrency rules"),
+            ("max_keys", span(&written.max_keys), both, "rate and concurrency rules"),
+            ("capacity", span(&written.capacity), &[Kind::Reserve], "reserve rules"),
+            ("reserve", span(&written.reserve), &[Kind::Reserve], "reserve rules"),
+            ("target", span(&written.target), &[Kind::Shed], "shed rules"),
+            ("order", span(&written.order), &[Kind::Shed], "shed rules"),
+            ("ramp", span(&written.ramp), &[Kind::Shed], "shed rules"),
+        ] {
+            if !owners.contains(&self.kind) {
+                self.refuse_key((key, at), words, what, path, problems);
             }
         }
         let is_calendar = written.quota.as_ref().is_none_or(|quota| quota.value.window.period.is_some());

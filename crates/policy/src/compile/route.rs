@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tidegate_core::Cost;
 
 use super::rule::CompiledRule;
-use super::{check_name, line, matcher, twice, unknown_rule};
+use super::{check_name, degrade, line, matcher, twice, unknown_rule, unknown_upstream};
 use crate::document::read::{Either, Field, Named};
 use crate::document::route::{RouteDoc, Upgrade};
 use crate::document::top::PolicyDoc;
 use crate::document::values::method;
 use crate::policy::{Line, MOST_RULES_A_ROUTE, Matcher, MethodCosts, Route, Upstream, UpstreamProtocol};
-use crate::problem::{Code, Problem, Problems, nearest};
+use crate::problem::{Code, Problem, Problems};
 use crate::quantity::shown;
 use crate::text::{Positions, Span};
 
@@ -111,7 +111,7 @@ fn route(
         cost: written.cost.as_ref().map_or(MethodCosts::ONE, |cost| costs(&cost.value, &path, problems)),
         is_exempt,
         upgrades: upgrades(written, &path, problems),
-        degrade: None,
+        degrade: degrade::compile(&name, written, &path, problems),
         name,
     }
 }
@@ -225,13 +225,8 @@ fn upstream(
         return default;
     };
     if !names().any(|name| name == written.value) {
-        let message = format!("there is no upstream `{}`", shown(&written.value));
-        let problem = Problem::new(Code::UnknownUpstream, message).at(written.span).path(path);
-        let label = match nearest(&written.value, names()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("add {}", problems.table("upstream", &shown(&written.value))),
-        };
-        problems.push(problem.label(label));
+        let problem = unknown_upstream(&written.value, written.span, upstreams, problems);
+        problems.push(problem.path(path));
     }
     Some(written.value.clone())
 }

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::keyed::MaxKeys;
 use tidegate_core::{Cost, Criticality};
 
 use super::limit::{Numbers, Placed, Settings};
-use super::{check_name, line, max_keys};
+use super::{Known, check_name, line, max_keys, reserve, shed};
 use crate::document::read::{Field, Named};
 use crate::document::rule::{Kind, LimitDoc, ModeWord, RuleDoc};
 use crate::document::top::PolicyDoc;
@@ -29,66 +28,46 @@ pub(super) struct CompiledRule<'a> {
 
 pub(super) fn compile<'a>(
     document: &'a PolicyDoc,
-    default_keys: MaxKeys,
+    known: Known<'_>,
     positions: &Positions<'_>,
     problems: &mut Problems,
 ) -> Vec<CompiledRule<'a>> {
     let written = document.rule.iter().flat_map(|rules| &rules.value.0);
-    let compile =
-        |(name, field): &'a (String, Field<RuleDoc>)| rule(name, field, default_keys, positions, problems);
-    written.filter_map(compile).collect()
+    let compile = |(name, field): &'a (String, Field<RuleDoc>)| rule(name, field, known, positions, problems);
+    written.map(compile).collect()
 }
 
 fn rule<'a>(
     name: &str,
     field: &'a Field<RuleDoc>,
-    default_keys: MaxKeys,
+    known: Known<'_>,
     positions: &Positions<'_>,
     problems: &mut Problems,
-) -> Option<CompiledRule<'a>> {
+) -> CompiledRule<'a> {
     let (written, path) = (&field.value, format!("rule.{name}"));
     check_name("rule", name, field.key_span, &path, problems);
     let what = format!("rule `{}`", shown(name));
-    let kind = kind(written, &what, field.key_span, &path, problems);
+    let kind = kind(written, &path, problems);
+    if let Some(kind) = kind {
+        missing(kind, field, &what, &path, problems);
+    }
     let settings = Settings::new(written, kind.unwrap_or(Kind::Rate), what.clone(), path.clone(), problems);
     let own = Numbers {
         quota: written.quota.as_ref(),
         burst: written.burst.as_ref(),
         limit: written.limit.as_ref(),
     };
-    let own = kind.and_then(|_| settings.limit(own, field.key_span, &what, &path, problems));
-    let mut limits: Vec<Placed> = own.iter().cloned().collect();
-    let mut vary = |name: &str, entry: &Field<LimitDoc>, group: &str, problems: &mut Problems| {
-        let noun = if group == "plans" { "plan" } else { group };
-        let what = format!("{noun} `{}` of {what}", shown(name));
-        let limit =
-            settings.vary(&entry.value, entry.key_span, what, format!("{path}.{group}.{name}"), problems)?;
-        limits.push(limit.clone());
-        Some(limit.limit)
-    };
-    let mut plans = BTreeMap::new();
-    for (plan, entry) in named(written.plans.as_ref()) {
-        plans.extend(vary(plan, entry, "plans", problems).map(|limit| (plan.clone(), limit)));
-    }
-    if let Some(field) = written.plans.as_ref().filter(|field| field.value.0.len() > MOST_PLANS_A_RULE) {
-        let message = format!("{what} has {} plans, more than {MOST_PLANS_A_RULE}", field.value.0.len());
-        let problem = Problem::new(Code::TooMany, message).at(field.key_span);
-        problems.push(problem.path(format!("{path}.plans")).label("merge some of them"));
-    }
-    let mut per_criticality = BTreeMap::new();
-    for (level, entry) in named(written.per_criticality.as_ref()) {
-        match level.parse::<Criticality>() {
-            Ok(level) => {
-                let limit = vary(level.as_str(), entry, "per_criticality", problems);
-                per_criticality.extend(limit.map(|limit| (level, limit)));
-            }
-            Err(_) => problems.push(unknown_level(level, entry.key_span, &path)),
+    let mut limits: Vec<Placed> =
+        settings.limit(own, field.key_span, &what, &path, problems).into_iter().collect();
+    let limit = match kind {
+        Some(Kind::Rate | Kind::Concurrency) | None => limits.first().map(|own| own.limit.clone()),
+        Some(Kind::Reserve) => {
+            reserve::compile(written, known.upstreams, &path, problems).map(Limit::Reserve)
         }
-    }
-    let shadow = written.shadow.as_ref().and_then(|entry| {
-        let what = format!("shadow of {what}");
-        settings.vary(&entry.value, entry.key_span, what, format!("{path}.shadow"), problems)
-    });
+        Some(Kind::Shed) => shed::compile(written, known.signals, &path, problems).map(Limit::Shed),
+    };
+    let others = others(written, &settings, &what, &path, problems);
+    limits.extend(others.placed);
     let keys = max_keys(written.max_keys.as_ref(), &format!("{path}.max_keys"), problems);
     let rule = Rule {
         name: name.to_owned(),
@@ -96,42 +75,115 @@ fn rule<'a>(
         mode: mode(written),
         key: key(written, &path, problems),
         // Where there is none, an error has been reported, and nobody gets to see this.
-        limit: own.map_or(Limit::Concurrency(1), |own| own.limit),
-        plans,
-        per_criticality,
-        shadow: shadow.map(|shadow| shadow.limit),
-        max_keys: keys.unwrap_or(default_keys),
+        limit: limit.unwrap_or(Limit::Concurrency(1)),
+        plans: others.plans,
+        per_criticality: others.per_criticality,
+        shadow: others.shadow,
+        max_keys: keys.unwrap_or(known.max_keys),
         cost: cost(written),
     };
-    Some(CompiledRule { rule: Arc::new(rule), written, key_span: field.key_span, limits, settings })
+    CompiledRule { rule: Arc::new(rule), written, key_span: field.key_span, limits, settings }
+}
+
+/// Limits that stand in for a rule's own.
+#[derive(Default)]
+struct Others {
+    plans: BTreeMap<String, Limit>,
+    per_criticality: BTreeMap<Criticality, Limit>,
+    shadow: Option<Limit>,
+    /// Those of plans and criticalities with their places.
+    placed: Vec<Placed>,
+}
+
+fn others(
+    written: &RuleDoc,
+    settings: &Settings<'_>,
+    what: &str,
+    path: &str,
+    problems: &mut Problems,
+) -> Others {
+    let mut others = Others::default();
+    if !settings.has_numbers() {
+        return others;
+    }
+    let mut vary = |name: &str, entry: &Field<LimitDoc>, group: &str, problems: &mut Problems| {
+        let noun = if group == "plans" { "plan" } else { group };
+        let what = format!("{noun} `{}` of {what}", shown(name));
+        let limit =
+            settings.vary(&entry.value, entry.key_span, what, format!("{path}.{group}.{name}"), problems)?;
+        others.placed.push(limit.clone());
+        Some(limit.limit)
+    };
+    for (plan, entry) in named(written.plans.as_ref()) {
+        others.plans.extend(vary(plan, entry, "plans", problems).map(|limit| (plan.clone(), limit)));
+    }
+    if let Some(field) = written.plans.as_ref().filter(|field| field.value.0.len() > MOST_PLANS_A_RULE) {
+        let message = format!("{what} has {} plans, more than {MOST_PLANS_A_RULE}", field.value.0.len());
+        let problem = Problem::new(Code::TooMany, message).at(field.key_span);
+        problems.push(problem.path(format!("{path}.plans")).label("merge some of them"));
+    }
+    for (level, entry) in named(written.per_criticality.as_ref()) {
+        match level.parse::<Criticality>() {
+            Ok(level) => {
+                let limit = vary(level.as_str(), entry, "per_criticality", problems);
+                others.per_criticality.extend(limit.map(|limit| (level, limit)));
+            }
+            Err(_) => {
+                problems.push(unknown_level(level, entry.key_span, &format!("{path}.per_criticality")));
+            }
+        }
+    }
+    let shadow = written.shadow.as_ref().and_then(|entry| {
+        let what = format!("shadow of {what}");
+        settings.vary(&entry.value, entry.key_span, what, format!("{path}.shadow"), problems)
+    });
+    others.shadow = shadow.map(|shadow| shadow.limit);
+    others
 }
 
 fn named<T>(group: Option<&Field<Named<T>>>) -> impl Iterator<Item = &(String, Field<T>)> {
     group.into_iter().flat_map(|group| &group.value.0)
 }
 
-/// What the rule limits, or nothing when it is not supported yet or cannot be known.
-fn kind(written: &RuleDoc, what: &str, span: Span, path: &str, problems: &mut Problems) -> Option<Kind> {
-    let kind = match (&written.kind, &written.quota, &written.limit) {
-        (Some(kind), ..) => kind.value,
-        (None, Some(_), _) => Kind::Rate,
-        (None, None, Some(_)) => Kind::Concurrency,
+/// What the rule limits, or nothing when that cannot be known.
+fn kind(written: &RuleDoc, path: &str, problems: &Problems) -> Option<Kind> {
+    let is_reserve = written.capacity.is_some() || written.reserve.is_some();
+    match &written.kind {
+        Some(kind) => Some(kind.value),
+        None if written.quota.is_some() => Some(Kind::Rate),
+        None if written.limit.is_some() => Some(Kind::Concurrency),
+        None if is_reserve => Some(Kind::Reserve),
+        None if written.target.is_some() => Some(Kind::Shed),
         // A quota that could not be read has been reported already, and so has everything unsupported.
-        (None, None, None) if problems.mentions(path) => return None,
-        (None, None, None) => Kind::Rate,
-    };
-    let missing = match kind {
-        Kind::Rate if written.quota.is_none() => ("quota", "\"10/s\""),
-        Kind::Concurrency if written.limit.is_none() => ("limit", "20"),
-        Kind::Rate | Kind::Concurrency => return Some(kind),
-        Kind::Reserve | Kind::Shed => return None,
-    };
-    if !problems.mentions(&format!("{path}.{}", missing.0)) {
-        let problem = Problem::new(Code::MissingKey, format!("{what} has no `{}`", missing.0));
-        let entry = problems.entry(missing.0, missing.1);
-        problems.push(problem.at(span).path(path).label(format!("add {entry}")));
+        None if problems.mentions(path) => None,
+        None => Some(Kind::Rate),
     }
-    None
+}
+
+/// Reports what a rule of this kind needs and does not have.
+fn missing(kind: Kind, field: &Field<RuleDoc>, what: &str, path: &str, problems: &mut Problems) {
+    let written = &field.value;
+    let needed = match kind {
+        Kind::Rate => [Some(("quota", written.quota.is_some(), problems.entry("quota", "\"10/s\""))), None],
+        Kind::Concurrency => [Some(("limit", written.limit.is_some(), problems.entry("limit", "20"))), None],
+        Kind::Reserve => {
+            let entry = problems.inner_entry("reserve", "critical", "\"20%\"");
+            [
+                Some(("capacity", written.capacity.is_some(), problems.entry("capacity", "400"))),
+                Some(("reserve", written.reserve.is_some(), entry)),
+            ]
+        }
+        Kind::Shed => {
+            let entry = problems.inner_entry("target", "cpu", "\"85%\"");
+            [Some(("target", written.target.is_some(), entry)), None]
+        }
+    };
+    for (key, is_there, entry) in needed.into_iter().flatten() {
+        if !is_there && !problems.mentions(&format!("{path}.{key}")) {
+            let problem = Problem::new(Code::MissingKey, format!("{what} has no `{key}`"));
+            problems.push(problem.at(field.key_span).path(path).label(format!("add {entry}")));
+        }
+    }
 }
 
 fn mode(written: &RuleDoc) -> Mode {
@@ -163,11 +215,11 @@ fn cost(written: &RuleDoc) -> Option<RuleCost> {
     Some(RuleCost { estimate, settle: cost.settle.as_ref().map(|settle| settle.value.clone()) })
 }
 
-fn unknown_level(level: &str, span: Span, path: &str) -> Problem {
+pub(super) fn unknown_level(level: &str, span: Span, path: &str) -> Problem {
     let names = Criticality::ALL.map(Criticality::as_str);
     let message = format!("`{}` is no criticality", shown(level));
     let meant = nearest(level, names).map(|meant| format!("did you mean `{meant}`?"));
     let label =
         meant.unwrap_or_else(|| "write critical_plus, critical, sheddable_plus or sheddable".to_owned());
-    Problem::new(Code::UnknownChoice, message).at(span).path(format!("{path}.per_criticality")).label(label)
+    Problem::new(Code::UnknownChoice, message).at(span).path(path).label(label)
 }

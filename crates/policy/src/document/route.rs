@@ -29,8 +29,8 @@ section! {
         park "park": ParkDoc, Nothing("requests are served at once"), "{ queue = \"exports\", drain = \"20/s\" }", NotYet;
         /// Keeps responses.
         cache "cache": CacheDoc, Nothing("nothing is kept"), "{ ttl = \"5s\", stale_if_error = \"10min\" }", NotYet;
-        /// What is answered instead when the service cannot.
-        degrade "degrade": DegradeDoc, Nothing("refusals are refusals"), "{ when = \"shedding\", status = 200, body = \"[]\" }", NotYet;
+        /// A cheaper answer, given instead of the service's.
+        degrade "degrade": DegradeDoc, Nothing("refusals are refusals"), "{ when = \"shedding\", status = 200, body = \"[]\" }", Built;
     }
 }
 
@@ -80,13 +80,20 @@ section! {
 }
 
 section! {
-    /// What is answered instead.
+    /// A cheaper answer, given instead of the service's.
     DegradeDoc "degrade" {
-        /// When.
-        when "when": String, Default("\"shedding\"", "the answer of the service is better while it can give one"), "\"shedding\"", NotYet;
-        /// The status.
-        status "status": u64, Default("200", "callers go on with less"), "200", NotYet;
+        /// When: instead of refusing what the route's upstream cannot bear or its reserve and shed rules hold back (`shedding`), or only when an operator switches the route (`switched`); while it is switched, every request gets it, in both cases.
+        when "when": DegradeWord, Default("\"shedding\"", "the answer of the service is better while it can give one"), "\"switched\"", Built;
+        /// The status: 200 to 599.
+        status "status": u64, Default("200", "callers go on with less"), "200", Built;
         /// The body.
-        body "body": String, Default("\"\"", "nothing is known about what callers expect"), "\"[]\"", NotYet;
+        body "body": String, Default("\"\"", "nothing is known about what callers expect"), "\"[]\"", Built;
+        /// The header fields, but for those that come with every answer.
+        headers "headers": Named<String>, Nothing("none besides those of every answer"), "{ content-type = \"application/json\" }", Built;
     }
+}
+
+choice! {
+    /// When a cheaper answer is given.
+    DegradeWord { Shedding "shedding" Built; Switched "switched" Built; }
 }

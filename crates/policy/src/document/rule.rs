@@ -1,19 +1,19 @@
 //! Limits.
 
-use tidegate_core::Cost;
 use tidegate_core::rate::UtcOffset;
+use tidegate_core::{Cost, Criticality};
 
 use super::read::{Field, Named, OneOrList};
-use super::values::NumberOrText;
+use super::values::Target;
 use super::{choice, section};
-use crate::policy::{KeySource, Settle};
+use crate::policy::{Capacity, KeySource, Settle};
 use crate::quantity::{Length, Percent, QuotaText};
 
 section! {
     /// A limit, with what picks its counter.
     RuleDoc "rule" {
         /// What it limits.
-        kind "kind": Kind, Follows("`rate` where `quota` is given, `concurrency` where `limit` is"), "\"rate\"", Built;
+        kind "kind": Kind, Follows("`rate` with `quota`, `concurrency` with `limit`, `reserve` with `reserve`, `shed` with `target`"), "\"rate\"", Built;
         /// What picks the counter; several sources make a composite key.
         key "key": OneOrList<KeySource>, Default("\"global\"", "a rule that does not say whom it counts counts everybody together"), "\"caller\"", Built;
         /// How much is allowed in a length of time.
@@ -58,16 +58,16 @@ section! {
         flush "flush": Length, Default("\"50ms\"", "the overshoot of one such time is bounded"), "\"50ms\"", NotYet;
         /// What holds while the store does not answer.
         on_store_failure "on_store_failure": OnStoreFailure, Default("\"last_state\"", "the best guess there is"), "\"local_share\"", NotYet;
-        /// What a reserve is a share of: requests in flight, or an upstream's limit.
-        capacity "capacity": NumberOrText, Nothing("a reserve rule needs one"), "\"upstream:orders\"", NotYet;
-        /// The share that only this criticality and higher ones may use.
-        reserve "reserve": Named<Percent>, Nothing("a reserve rule needs one"), "{ critical = \"20%\" }", NotYet;
-        /// The signals of overload and the values they should stay below.
-        target "target": Named<String>, Nothing("a shed rule needs one"), "{ in_flight = \"80%\", queue_delay = \"5ms\" }", NotYet;
-        /// What is shed first.
-        order "order": Vec<Field<String>>, Default("[\"sheddable\", \"sheddable_plus\", \"critical\"]", "by criticality"), "[\"sheddable\", \"sheddable_plus\"]", NotYet;
-        /// How long it takes from shedding nothing to shedding all of one class.
-        ramp "ramp": Length, Default("\"120s\"", "slow enough for autoscaling to help first"), "\"120s\"", NotYet;
+        /// What a reserve is a share of: requests in flight, 2 at least, or the limit of an upstream, as it is at the moment.
+        capacity "capacity": Capacity, Nothing("a reserve rule needs one"), "\"upstream:orders\"", Built;
+        /// The share that only one criticality and higher ones may use.
+        reserve "reserve": Named<Percent>, Nothing("a reserve rule needs one"), "{ critical = \"20%\" }", Built;
+        /// The signals of overload and what they should stay below: shares (`in_flight`, `cpu`, `memory`, `memory_pressure`, `upstream_utilization`), lengths of time (`queue_delay`, `event_loop`), and for a `[signal.NAME]` a number or a share. Any signal above its target counts.
+        target "target": Named<Target>, Nothing("a shed rule needs one"), "{ in_flight = \"80%\", queue_delay = \"5ms\", cpu = \"85%\" }", Built;
+        /// What may be shed: `sheddable` first, and every next level only after all of the one before.
+        order "order": Vec<Field<Criticality>>, Default("[\"sheddable\", \"sheddable_plus\", \"critical\"]", "what nothing works without is never shed slowly"), "[\"sheddable\", \"sheddable_plus\"]", Built;
+        /// How long it takes from shedding nothing to shedding all of one level, and back: at most a day.
+        ramp "ramp": Length, Default("\"120s\"", "slow enough for autoscaling to help first"), "\"120s\"", Built;
     }
 }
 
@@ -95,7 +95,7 @@ section! {
 
 choice! {
     /// What a rule limits.
-    Kind { Rate "rate" Built; Concurrency "concurrency" Built; Reserve "reserve" NotYet; Shed "shed" NotYet; }
+    Kind { Rate "rate" Built; Concurrency "concurrency" Built; Reserve "reserve" Built; Shed "shed" Built; }
 }
 
 choice! {

@@ -11,7 +11,7 @@ use super::server::{ListenerDoc, ServerDoc, StoreDoc};
 use super::upstream::UpstreamDoc;
 use super::values::CallerSource;
 use super::{choice, section};
-use crate::policy::{CriticalitySource, Endpoint, LogTarget};
+use crate::policy::{CriticalitySource, Endpoint, LogTarget, SignalFrom};
 use crate::quantity::Percent;
 
 section! {
@@ -33,6 +33,8 @@ section! {
         caller "caller": CallerDoc, Nothing("callers are told apart by their address"), "{ from = [\"header:x-api-key\", \"client-ip\"] }", Built;
         /// How late requests are shed.
         criticality "criticality": CriticalityDoc, Nothing("every request is `critical`"), "{ default = \"critical\" }", Built;
+        /// Signals of overload beside those that are always measured, by name: at most 32.
+        signal "signal": Named<SignalDoc>, Nothing("only what is always measured counts"), "{ db_load = { from = \"response_header:x-db-load\" } }", Built;
         /// Limits, by name.
         rule "rule": Named<RuleDoc>, Nothing("nothing is limited"), "{ per_key = { key = \"header:x-api-key\", quota = \"10/s\" } }", Built;
         /// Which requests go where and meet which rules; the first that matches is taken.
@@ -83,6 +85,14 @@ section! {
         matches "match": MatchDoc, Required, "{ method = [\"POST\"], path = \"/v1/charges/**\" }", Built;
         /// What they have.
         criticality "as": Criticality, Required, "\"critical_plus\"", Built;
+    }
+}
+
+section! {
+    /// A signal of overload: a number that grows with the load.
+    SignalDoc "signal" {
+        /// Where its readings come from: a header field of responses, or the admin API (`api`).
+        from "from": SignalFrom, Required, "\"response_header:x-db-load\"", Built;
     }
 }
 

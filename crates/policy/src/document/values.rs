@@ -1,6 +1,7 @@
 //! Texts that mean something by themselves: checked where they are read, so that a problem points at them.
 
 mod address;
+mod overload;
 
 use std::net::SocketAddr;
 
@@ -9,11 +10,15 @@ use tidegate_core::rate::UtcOffset;
 
 use super::read::{Place, Read, not_supported, text};
 use super::spec::{Form, Shape, Support};
-use crate::policy::{CriticalitySource, Endpoint, KeySource, LogTarget, Network, PathPattern, Settle};
+use crate::policy::{
+    CriticalitySource, Endpoint, KeySource, LogTarget, Network, PathPattern, Settle, SignalFrom,
+};
 use crate::problem::{Code, Problems, nearest};
 use crate::quantity::{Length, Percent, QuotaText, Size, Unreadable, shown};
 use crate::text::{Node, Value};
 use address::{address, endpoint, is_host, network};
+pub(crate) use overload::Target;
+use overload::signal_from;
 
 /// Implements reading by a function from the text to the value, or what is wrong with it.
 macro_rules! textual {
@@ -103,6 +108,7 @@ textual! {
     CallerSource, "a source of callers", Some("^(client-ip|header:.+)$"), "header:x-api-key", caller_source;
     CriticalitySource, "a source of criticality", Some("^(header|baggage):.+$"), "header:x-criticality", criticality_source;
     Settle, "where the true cost comes from", Some("^(response_header:.+|bytes:(request|response)|orca:.+)$"), "bytes:response", settle;
+    SignalFrom, "where readings come from", Some("^(api|response_header:.+)$"), "response_header:x-db-load", signal_from;
     Method, "a method", Some("^[A-Z][A-Z-]*$"), "POST", method;
     Host, "a host", None, "api.example.com", host;
     UtcOffset, "a time zone", Some(r"^(UTC|[+-][0-9]{2}:[0-9]{2})$"), "+02:00", timezone;
@@ -118,21 +124,6 @@ impl Read for Criticality {
 
     fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
         super::read::choice(node, Self::SHAPE, place, problems)?.parse().ok()
-    }
-}
-
-/// A number or a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NumberOrText(pub(crate) String);
-
-impl Read for NumberOrText {
-    const SHAPE: &'static Shape = &Shape::Either(u64::SHAPE, String::SHAPE);
-
-    fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
-        match &node.value {
-            Value::Number(number) => Some(Self(number.clone())),
-            _ => text(node, "a number or a text", place, problems).map(|text| Self(text.to_owned())),
-        }
     }
 }
 

@@ -14,10 +14,10 @@ pub struct Degrade {
 /// When a cheaper answer is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DegradeWhen {
-    /// While anything of the route is shed, and when an operator says so.
+    /// Instead of a refusal for overload, and to everybody when an operator says so.
     #[default]
     Shedding,
-    /// Only when an operator says so.
+    /// Only when an operator says so, and then to everybody.
     Switched,
 }
 

@@ -10,11 +10,11 @@ use super::SignalName;
 pub struct Reserve {
     /// How many places there are.
     pub capacity: Capacity,
-    /// Only requests of this criticality and above may take the last of them; never the lowest, for which nothing
-    /// would be kept from anybody.
+    /// Only requests of this criticality and above may take the last of them; never the lowest, below which
+    /// there is nobody.
     pub level: Criticality,
-    /// How large a share of the places that is: above nothing and below everything. Where the capacity is known,
-    /// one place at least is kept and one is left.
+    /// How large a share of the places that is: above nothing and below everything. Where the capacity is
+    /// known, one place at least is kept and one is left.
     pub kept: Ratio,
 }
 
@@ -30,8 +30,8 @@ pub enum Capacity {
 /// Refusing by criticality while signals are above their targets, slowly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shed {
-    /// The signals and their targets in their units (shares from 0 to 1, seconds): one at least, none twice. Any
-    /// signal above its target counts.
+    /// The signals and their targets in their units (shares from 0 to 1, seconds): one at least, none twice.
+    /// Any signal above its target counts.
     pub targets: Vec<(SignalName, f64)>,
     /// What may be shed, the least critical first: one level at least, and none before all that are below it.
     pub order: Vec<Criticality>,

@@ -127,10 +127,10 @@ codes! {
         "A route or a caller refers to a rule that the policy does not have.",
         "Correct the name, or add the rule.";
     UnknownUpstream = 202 Error "no such upstream",
-        "A route refers to an upstream that the policy does not have, or does not say which of several is meant.",
+        "A route or a rule refers to an upstream that the policy does not have, or does not say which of several is meant.",
         "Correct the name, or add the upstream.";
     NameTwice = 203 Error "a name or an address is given twice",
-        "Two routes or two listeners have the same name, so metrics and messages could not tell them apart; or two things bind the same address, or a list names the same twice.",
+        "Two routes, two listeners or two signals have the same name, so metrics and messages could not tell them apart; or two things bind the same address, or a list names the same twice.",
         "Change or remove one of them.";
     NoCallers = 204 Error "the table of callers is not there",
         "The policy names a file of callers, and it was not read.",
@@ -141,6 +141,9 @@ codes! {
     EndpointTwice = 206 Error "an endpoint is given twice",
         "One upstream has the same endpoint more than once, so its share of requests and its limits would be counted as those of two.",
         "Remove one of them.";
+    UnknownSignal = 207 Error "no such signal",
+        "A shed rule has a target for a signal that is neither measured always nor one of the policy's own.",
+        "Correct the name, or add `[signal.NAME]`.";
     UnusedRule = 210 Warning "no route uses this rule",
         "The rule never limits anything, because no route lists it.",
         "Add it to the `rules` of a route, or remove it.";
@@ -160,7 +163,7 @@ codes! {
         "A request can meet at most 16 rules, shadow values counted, so that deciding about it needs no memory of its own.",
         "Split the route, or merge rules.";
     TooMany = 305 Error "more than can be kept apart",
-        "A rule has numbers for at most 7 plans and a key of at most 8 sources, all callers together at most 16384 limits of their own, an upstream at most 1024 endpoints, and there are at most 1024 networks of trusted proxies, so that memory and the time of a decision are bounded.",
+        "A rule has numbers for at most 7 plans and a key of at most 8 sources, all callers together at most 16384 limits of their own, an upstream at most 1024 endpoints, there are at most 32 signals, and there are at most 1024 networks of trusted proxies, so that memory and the time of a decision are bounded.",
         "Merge plans, endpoints or networks, or use a shorter key.";
     OutOfReach = 306 Error "a limit that cannot be kept",
         "The numbers are beyond what can be counted: most often a burst that takes longer than 400 days to fill.",
@@ -169,8 +172,8 @@ codes! {
         "`nodelay` lets nobody wait and `delay` says how many need not; and no more can pass undelayed than may wait at all.",
         "Keep one of the two, with `delay` not above `burst`.";
     ExemptWithRules = 308 Error "an exempt route with rules",
-        "Requests of an exempt route meet no rules, so listing some contradicts it.",
-        "Remove `exempt` or `rules`.";
+        "Requests of an exempt route meet no rules and are never shed, so listing rules or having a cheaper answer contradicts it.",
+        "Remove `exempt`, or `rules` and `degrade`.";
     OpenAdmin = 309 Error "an admin API that anybody could use",
         "The admin API can change limits and drain the process. On an address that others can reach it needs a token.",
         "Let it listen on loopback, `admin = \"127.0.0.1:9900\"`, or give it a token: `admin_token = { env = \"TIDEGATE_TOKEN\" }`.";
@@ -204,6 +207,12 @@ codes! {
     EmptyRange = 319 Error "a lowest value above the highest",
         "Nothing is at least the one and at most the other.",
         "Lower `min`, or raise `max`.";
+    BadReserve = 320 Error "a reserve that keeps nothing, or everything",
+        "A reserve keeps a share of the places for one criticality and those above it: some place at least, never all of them, and never for the lowest, below which there is nobody.",
+        "Write one criticality above `sheddable` and a share such as `\"20%\"`.";
+    BadOrder = 321 Error "an order that skips a criticality",
+        "Of a level nothing is shed before all lower ones are shed entirely, so an order begins with `sheddable` and leaves none out.",
+        "Write the beginning of `[\"sheddable\", \"sheddable_plus\", \"critical\", \"critical_plus\"]`.";
 }
 
 impl fmt::Display for Code {

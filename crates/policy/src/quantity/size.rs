@@ -1,4 +1,4 @@
-use tidegate_core::Cost;
+use tidegate_core::{Cost, Ratio};
 
 use super::{Unreadable, shown, split};
 use crate::problem::Code;
@@ -82,6 +82,14 @@ impl Percent {
             ),
         }
     }
+
+    /// The share.
+    #[must_use]
+    pub fn ratio(&self) -> Ratio {
+        // A hundredth is a million millionths, so everything is a hundred million.
+        let millionths = u32::try_from(self.hundredths.micros()).unwrap_or(u32::MAX);
+        Ratio::new(f64::from(millionths) / 1e8).unwrap_or(Ratio::ONE)
+    }
 }
 
 #[cfg(test)]
@@ -93,6 +101,8 @@ mod tests {
         assert_eq!(Size::read("64KiB").unwrap().bytes, 65_536);
         assert_eq!(Size::read("1.5MB").unwrap().bytes, 1_500_000);
         assert_eq!(Percent::read("12.5%").unwrap().hundredths, "12.5".parse().unwrap());
+        assert_eq!(Percent::read("12.5%").unwrap().ratio(), Ratio::new(0.125).unwrap());
+        assert_eq!(Percent::read("100%").unwrap().ratio(), Ratio::ONE);
     }
 
     #[test]
