@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_core::Moment;
+use tidegate_policy::Readings;
 use tidegate_policy::policy::{DegradeWhen, SignalFrom, SignalName};
 use tidegate_tower::{Clock, bulkhead};
 
@@ -218,5 +219,20 @@ impl Shared {
                 self.signals.told_lately(name, now)
             }
         }
+    }
+
+    /// Tells the gate what is known, so that its shed and reserve rules can follow.
+    pub(crate) fn steer(&self, upstreams: &[Arc<Upstream>]) {
+        let now = self.clock.now();
+        let policy = self.gate.policy();
+        let own = policy.signals.iter().map(|signal| SignalName::Own(Arc::clone(&signal.name)));
+        let names = SignalName::KNOWN.into_iter().chain(own);
+        let values = names.filter_map(|name| {
+            let value = self.reading(&name, upstreams, now.moment)?;
+            Some((name, value))
+        });
+        let limit = |upstream: &Arc<Upstream>| (upstream.spec.name.as_str().into(), upstream.door(0).limit());
+        let readings = Readings { signals: values.collect(), limits: upstreams.iter().map(limit).collect() };
+        self.gate.steer(now, &readings);
     }
 }

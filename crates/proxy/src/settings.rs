@@ -9,7 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderName, Response};
 use tidegate_core::Invalid;
-use tidegate_policy::policy::{ClientAddress, KeySource, Policy, Route, Server};
+use tidegate_policy::policy::{
+    ClientAddress, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
+};
 use tidegate_policy::{Cause, Gate, Now, Refused, policy};
 use tidegate_tower::respond::Speech;
 use tidegate_tower::{Bulkhead, Clock, HttpIdentify, Respond, SystemClock};
@@ -36,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) access_log: Option<policy::AccessLog>,
     /// Whether upstreams are told what requests were found to be.
     pub(crate) tells_criticality: bool,
+    /// Fields of answers that are signals.
+    pub(crate) told_signals: Vec<(HeaderName, SignalName)>,
     /// The cheaper answers of routes that have one, by name.
     degraded: Vec<(String, Degraded)>,
 }
@@ -60,6 +64,7 @@ impl Settings {
             dashed_keys: dashed_keys(policy),
             access_log: policy.access_log.clone(),
             tells_criticality: criticality::is_known(policy),
+            told_signals: policy.signals.iter().filter_map(told).collect(),
             degraded: policy.routes.iter().filter_map(degraded).collect(),
         }
     }
@@ -137,6 +142,15 @@ pub(crate) fn upstreams(
         Ok(Arc::new(Upstream::new(spec, bulkhead, workers, &connector)))
     };
     policy.upstreams.iter().map(upstream).collect()
+}
+
+fn told(signal: &SignalSpec) -> Option<(HeaderName, SignalName)> {
+    match &signal.from {
+        SignalFrom::ResponseHeader(name) => {
+            Some((name.parse().ok()?, SignalName::Own(Arc::clone(&signal.name))))
+        }
+        SignalFrom::Api => None,
+    }
 }
 
 fn degraded(route: &Route) -> Option<(String, Degraded)> {

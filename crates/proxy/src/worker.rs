@@ -175,6 +175,9 @@ impl Worker {
                 upstream.look_after(self.number, now, moment);
             }
             self.stays.end_old(now);
+            if self.number == 0 {
+                self.shared.steer(&self.settings().upstreams);
+            }
         }
     }
 

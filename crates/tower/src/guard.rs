@@ -204,7 +204,7 @@ mod tests {
     fn the_status_of_grpc_says_so_too() {
         let outcome = |status: &'static str| {
             let fields = HeaderMap::from_iter([(
-                http::HeaderName::from_static("grpc-status"),
+                HeaderName::from_static("grpc-status"),
                 http::HeaderValue::from_static(status),
             )]);
             grpc_outcome(&fields).unwrap()

@@ -109,6 +109,13 @@ impl Sent {
         if let Some(utilization) = orca::utilization(response.headers()) {
             door.tell_utilization(now, utilization);
         }
+        for (name, signal) in &self.settings.told_signals {
+            let value =
+                response.headers().get(name).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+            if let Some(value) = value {
+                worker.shared.signals.tell(signal, now, value);
+            }
+        }
         let outcome = bulkhead::outcome(response);
         if response.body().is_whole() {
             place.complete(now, outcome);
