@@ -15,7 +15,6 @@ mod operators;
 mod signals;
 mod station;
 mod systemd;
-#[cfg_attr(not(test), expect(dead_code, reason = "the gateway does not listen to signals yet"))]
 mod vitals;
 mod watch;
 
@@ -25,7 +24,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_policy::policy::Policy;
+use tidegate_policy::policy::{Policy, SignalName};
 use tidegate_policy::{Gate, problem};
 use tidegate_proxy::{Gateway, Parts};
 use tidegate_tower::{Clock, SystemClock};
@@ -36,6 +35,7 @@ use self::keeper::Keeper;
 pub use self::keeper::Origin;
 use self::operators::Operators;
 use self::signals::{Order, Signals};
+use self::vitals::Vitals;
 use self::watch::Watch;
 use crate::admin::Admin;
 use crate::commands::Ended;
@@ -70,11 +70,13 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
     let tls = certificates::read(&policy, &files.folder())?;
     let certificates = Certificates::new(files.folder(), tls.clone());
     let (gateway, clock) = start(policy, tls, log.as_ref())?;
+    let vitals = vitals(&gateway)?;
     let keeper = Arc::new(Keeper::new(run, files, gateway, clock));
     let admin = operators.map(|operators| operators.serve(&keeper)).transpose()?;
     let introduction = introduction(&keeper, admin.as_ref());
     let ended = runtime.block_on(live(&keeper, signals, certificates, &introduction));
     if ended == Ended::Done {
+        drop(vitals);
         drop(admin);
         drop(keeper);
         // Now nobody hands over records any more.
@@ -150,6 +152,14 @@ fn start(
         log: log.map(access_log::AccessLog::sender),
     })?;
     Ok((gateway, clock))
+}
+
+/// Tells the gateway from now on what this process uses.
+fn vitals(gateway: &Gateway) -> io::Result<Vitals> {
+    let gateway = gateway.clone();
+    let unknown =
+        |signal: &SignalName, why: &str| say(&format!("the signal `{signal}` is not known here: {why}"));
+    Vitals::start(move |signal, value| gateway.sample(signal, value), unknown)
 }
 
 /// Sockets that we were handed and that no listener asks for are closed; whoever bound them should know.

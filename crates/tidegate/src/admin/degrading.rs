@@ -4,13 +4,13 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use tidegate_policy::Now;
-use tidegate_policy::policy::{Degrade, Policy, Route};
+use tidegate_policy::policy::{Policy, Route};
 
 use super::answer::{Json, Refusal, time_of};
 use super::input::{Fields, InPath, listed};
+use super::overload::Overload;
 use super::serve::Shared;
-use super::station::{DegradeStatus, DegradeSwitch, Station};
+use super::station::{DegradeSwitch, Station};
 
 /// `GET /api/v1/routes`
 pub(super) async fn get(State(shared): State<Shared>) -> Result<Json, Refusal> {
@@ -69,31 +69,30 @@ fn has_cheaper_answer(policy: &Policy, name: &str) -> Result<(), Refusal> {
 }
 
 fn all(station: &dyn Station) -> Vec<Value> {
-    let (policy, degraded, now) = (station.gate().policy(), station.degraded(), station.now());
+    let (policy, overload, now) = (station.gate().policy(), Overload::of(station), station.now());
     let rules = |route: &Route| {
         let rules = route.rules.iter().filter_map(|position| policy.rules.get(*position));
         rules.map(|rule| rule.name.clone()).collect::<Vec<_>>()
     };
+    let degrade = |route: &Route| {
+        let degrade = route.degrade.as_ref()?;
+        let switched = overload.switched.iter().find(|switched| switched.route == route.name);
+        Some(json!({
+            "when": degrade.when.as_str(),
+            "status": degrade.status,
+            "given_to": overload.given_to(route, &policy).as_str(),
+            "until": switched.and_then(|switched| switched.until).map(|until| time_of(until, now)),
+        }))
+    };
     let routes = policy.routes.iter().map(|route| {
-        let status = degraded.iter().find(|status| status.route == route.name);
         json!({
             "route": route.name,
             "line": route.line.0,
             "upstream": route.upstream,
             "rules": rules(route),
             "exempt": route.is_exempt,
-            "degrade": route.degrade.as_ref().map(|degrade| degrade_json(degrade, status, now)),
+            "degrade": degrade(route),
         })
     });
     routes.collect()
-}
-
-fn degrade_json(degrade: &Degrade, status: Option<&DegradeStatus>, now: Now) -> Value {
-    json!({
-        "when": degrade.when.as_str(),
-        "status": degrade.status,
-        "active": status.is_some_and(|status| status.is_active),
-        "switched": status.is_some_and(|status| status.is_switched),
-        "until": status.and_then(|status| status.until).map(|until| time_of(until, now)),
-    })
 }

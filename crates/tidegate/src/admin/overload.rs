@@ -11,12 +11,13 @@
 use std::cmp::Ordering;
 
 use serde_json::{Value, json};
-use tidegate_core::Criticality;
-use tidegate_policy::policy::{Limit, Policy, SignalName, SignalUnit};
+use tidegate_core::{Criticality, Ratio};
+use tidegate_policy::gate::{Shedding, SignalReading};
+use tidegate_policy::policy::{DegradeWhen, Mode, Policy, Route, SignalUnit};
 
 use super::answer::{by_level, ratio};
 use super::station::{
-    CapacityStatus, ConcurrencyStatus, DegradeStatus, SheddingStatus, SignalStatus, Station, UpstreamStatus,
+    CapacityStatus, ConcurrencyStatus, SignalStatus, Station, SwitchedRoute, UpstreamStatus,
 };
 
 /// From here on more capacity is worth a word: below it is noise.
@@ -26,95 +27,108 @@ const WANTED: f64 = 1.05;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Overload {
     pub(super) upstreams: Vec<UpstreamStatus>,
-    pub(super) rules: Vec<SheddingStatus>,
+    /// Rules of kind shed that are in force.
+    pub(super) rules: Vec<Shedding>,
     pub(super) signals: Vec<SignalStatus>,
     pub(super) capacity: CapacityStatus,
-    pub(super) routes: Vec<DegradeStatus>,
+    pub(super) switched: Vec<SwitchedRoute>,
+}
+
+/// Who gets a route's cheaper answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GivenTo {
+    /// Everybody, since an operator wants it.
+    All,
+    /// Those who would be refused, since some are shed.
+    Shed,
+    Nobody,
+}
+
+impl GivenTo {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Shed => "shed",
+            Self::Nobody => "nobody",
+        }
+    }
 }
 
 impl Overload {
     pub(super) fn of(station: &dyn Station) -> Self {
+        let mut enforced = station.gate().shedding(station.now());
+        enforced.retain(|rule| rule.mode == Mode::Enforce);
         Self {
             upstreams: station.upstreams(),
-            rules: station.shedding(),
+            rules: enforced,
             signals: station.signals(),
             capacity: station.capacity(),
-            routes: station.degraded(),
+            switched: station.switched_routes(),
         }
     }
 
     /// The share of each level that is refused: the greatest of all upstreams and rules.
     pub(super) fn shed(&self) -> [f64; 4] {
-        let of_upstreams = self.upstreams.iter().map(|upstream| &upstream.concurrency.shed);
-        let all = of_upstreams.chain(self.rules.iter().map(|rule| &rule.shed));
+        let of_upstreams = self.upstreams.iter().map(|upstream| upstream.concurrency.shed);
+        let all = of_upstreams.chain(self.rules.iter().map(shares));
         all.fold([0.0; 4], |most, shed| std::array::from_fn(|level| f64::max(most[level], shed[level])))
     }
 
     /// Who is shed and why, if anybody is.
-    pub(super) fn sentence(&self, policy: &Policy) -> Option<String> {
+    pub(super) fn sentence(&self) -> Option<String> {
         let upstreams = self.upstreams.iter().filter(|upstream| is_any(&upstream.concurrency.shed));
         let others = upstreams.clone().count().saturating_sub(1);
         let worst = upstreams.max_by(|a, b| compared(&a.concurrency.shed, &b.concurrency.shed));
         let by_upstream = worst.map(|worst| of_upstream(worst, others));
-        let rules = self.rules.iter().filter(|rule| is_any(&rule.shed));
-        let worst = rules.max_by(|a, b| compared(&a.shed, &b.shed));
-        let by_rule = worst.map(|worst| {
-            format!("{} by rule {}{}", levels(&worst.shed), worst.rule, self.cause(policy, &worst.rule))
-        });
+        let rules = self.rules.iter().filter(|rule| rule.is_shedding());
+        let by_rule = rules.max_by_key(|rule| rule.edge).map(of_rule);
         let clauses: Vec<String> = by_upstream.into_iter().chain(by_rule).collect();
         (!clauses.is_empty()).then(|| format!("Shedding: {}.", clauses.join("; ")))
     }
 
-    /// Which routes give a cheaper answer because an operator wants it.
-    pub(super) fn switched(&self) -> Option<String> {
-        let switched = self.routes.iter().filter(|route| route.is_switched);
-        let names: Vec<&str> = switched.map(|route| route.route.as_str()).collect();
-        let sentence = match names.as_slice() {
-            [] => return None,
-            [one] => format!("Degraded: route {one} gives its cheaper answer, as an operator wants."),
-            [first, others @ ..] => {
-                let others = others.len();
-                format!(
-                    "Degraded: route {first} and {others} more give their cheaper answers, as an operator wants."
-                )
+    /// Which routes give a cheaper answer because an operator wants it, if any does.
+    pub(super) fn degraded(&self) -> Option<String> {
+        match self.switched.as_slice() {
+            [] => None,
+            [SwitchedRoute { route, .. }] => {
+                Some(format!("Degraded: route {route} gives its cheaper answer, as an operator wants."))
             }
+            [SwitchedRoute { route, .. }, others @ ..] => {
+                let give = "give their cheaper answers, as an operator wants";
+                Some(format!("Degraded: route {route} and {} more {give}.", others.len()))
+            }
+        }
+    }
+
+    /// Who gets a route's cheaper answer at this moment.
+    pub(super) fn given_to(&self, route: &Route, policy: &Policy) -> GivenTo {
+        let Some(degrade) = &route.degrade else { return GivenTo::Nobody };
+        if self.switched.iter().any(|switched| switched.route == route.name) {
+            return GivenTo::All;
+        }
+        let upstreams =
+            self.upstreams.iter().filter(|upstream| route.upstream.as_ref() == Some(&upstream.name));
+        let by_upstream = upstreams.map(|upstream| upstream.concurrency.shed);
+        let meets = |rule: &&Shedding| {
+            let mut met = route.rules.iter().filter_map(|position| policy.rules.get(*position));
+            met.any(|met| met.name == rule.rule)
         };
-        Some(sentence)
+        let is_shed =
+            by_upstream.chain(self.rules.iter().filter(meets).map(shares)).any(|shed| is_any(&shed));
+        match degrade.when {
+            DegradeWhen::Shedding if is_shed => GivenTo::Shed,
+            DegradeWhen::Shedding | DegradeWhen::Switched => GivenTo::Nobody,
+        }
     }
 
-    /// The signal that is furthest above its target.
-    fn cause(&self, policy: &Policy, rule: &str) -> String {
-        let rule = policy.rules.iter().find(|known| known.name == rule);
-        let targets = match rule.map(|rule| &rule.limit) {
-            Some(Limit::Shed(shed)) => shed.targets.as_slice(),
-            Some(Limit::Rate(_) | Limit::Concurrency(_) | Limit::Reserve(_)) | None => &[],
-        };
-        let above = targets.iter().filter_map(|(signal, target)| {
-            let value = self.reading(signal)?;
-            (value > *target).then_some((signal, *target, value))
-        });
-        let excess = |(_, target, value): &(&SignalName, f64, f64)| value / target.max(f64::MIN_POSITIVE);
-        let worst = above.max_by(|a, b| excess(a).total_cmp(&excess(b)));
-        worst.map_or_else(
-            || ", which lets them back slowly".to_owned(),
-            |(signal, target, value)| {
-                let (value, target) = (spoken(value, signal.unit()), spoken(target, signal.unit()));
-                format!(", since {signal} is at {value}, target {target}")
-            },
-        )
-    }
-
-    fn reading(&self, signal: &SignalName) -> Option<f64> {
-        self.signals.iter().find(|known| known.name == signal.as_str()).and_then(|known| known.value)
-    }
-
-    pub(super) fn to_json(&self) -> Value {
-        let degraded = self.routes.iter().filter(|route| route.is_active).map(|route| &route.route);
+    pub(super) fn to_json(&self, policy: &Policy) -> Value {
+        let is_given = |route: &&Route| self.given_to(route, policy) != GivenTo::Nobody;
+        let degraded = policy.routes.iter().filter(is_given).map(|route| &route.name);
         json!({
             "shed": by_level(self.shed(), ratio),
             "rules": self.rules.iter().map(|rule| json!({
                 "rule": rule.rule,
-                "shed": by_level(rule.shed, ratio),
+                "shed": by_level(shares(rule), ratio),
             })).collect::<Vec<_>>(),
             "degraded": degraded.collect::<Vec<_>>(),
             "wanted_ratio": ratio(self.capacity.wanted_ratio),
@@ -136,6 +150,23 @@ fn of_upstream(upstream: &UpstreamStatus, others: usize) -> String {
     };
     let (levels, name) = (levels(&concurrency.shed), &upstream.name);
     format!("{levels} for upstream {name}, {}{others}{wanted}", of_limit(concurrency))
+}
+
+/// What a rule sheds, and the signal that presses hardest.
+fn of_rule(rule: &Shedding) -> String {
+    let shed = format!("{} by rule {}", levels(&shares(rule)), rule.rule);
+    let pressing = rule.hardest().and_then(|signal| Some((signal, signal.value?)));
+    match pressing.filter(|(signal, value)| *value > signal.target) {
+        None => format!("{shed}, which lets them back slowly"),
+        Some((SignalReading { signal, target, .. }, value)) => {
+            let (value, target) = (spoken(value, signal.unit()), spoken(*target, signal.unit()));
+            format!("{shed}, since {signal} is at {value}, target {target}")
+        }
+    }
+}
+
+fn shares(rule: &Shedding) -> [f64; 4] {
+    rule.ratios().map(Ratio::value)
 }
 
 fn of_limit(concurrency: &ConcurrencyStatus) -> String {
@@ -171,7 +202,7 @@ fn part(share: f64) -> String {
 }
 
 /// A reading with its unit.
-pub(super) fn spoken(value: f64, unit: SignalUnit) -> String {
+fn spoken(value: f64, unit: SignalUnit) -> String {
     match unit {
         SignalUnit::Share => format!("{} %", (value * 100.0).round()),
         SignalUnit::Time => format!("{} ms", (value * 10_000.0).round() / 10.0),

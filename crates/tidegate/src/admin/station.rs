@@ -12,7 +12,7 @@ use tidegate_core::{Criticality, WallTime};
 use tidegate_policy::{Format, Gate, Now, Problem, Source, problem};
 
 pub use self::overload::{
-    CapacityStatus, ConcurrencyStatus, DegradeStatus, DegradeSwitch, Gone, SheddingStatus, SignalStatus,
+    CapacityStatus, ConcurrencyStatus, DegradeSwitch, Gone, SignalStatus, SwitchedRoute,
 };
 
 /// A running gateway as the admin API sees it.
@@ -50,14 +50,11 @@ pub trait Station: Send + Sync + 'static {
     /// When the policy has no such signal any more.
     fn tell(&self, signal: &str, value: f64) -> Result<(), Gone>;
 
-    /// What rules of kind shed refuse at this moment, those in force alone.
-    fn shedding(&self) -> Vec<SheddingStatus>;
-
     /// How much capacity is wanted.
     fn capacity(&self) -> CapacityStatus;
 
-    /// The routes that have a cheaper answer, in the order of the policy.
-    fn degraded(&self) -> Vec<DegradeStatus>;
+    /// The routes that an operator switched to their cheaper answers, in the order of the policy.
+    fn switched_routes(&self) -> Vec<SwitchedRoute>;
 
     /// Switches a route's cheaper answer.
     ///

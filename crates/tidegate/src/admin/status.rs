@@ -48,15 +48,15 @@ pub(super) fn picture(shared: &Shared) -> Value {
     let (stage, failure) = (station.stage(), station.load_failure());
     let in_flight = figures.in_flight.iter().map(|route| route.now).sum();
     let policy = station.policy();
-    let overload = Overload::of(station);
+    let (overload, compiled) = (Overload::of(station), station.gate().policy());
     let situation = Situation {
         stage,
         in_flight,
         policy_version: policy.version,
         load_failure: failure.as_ref(),
         rates: &rates,
-        shedding: overload.sentence(&station.gate().policy()),
-        degraded: overload.switched(),
+        shedding: overload.sentence(),
+        degraded: overload.degraded(),
     };
     let judgement = situation.judge();
     let upstreams = overload.upstreams.iter().map(|upstream| upstream_json(upstream, &rates));
@@ -81,7 +81,7 @@ pub(super) fn picture(shared: &Shared) -> Value {
         "connections": figures.connections.iter().map(connections_json).collect::<Vec<_>>(),
         "rules": rules(station, &rates),
         "upstreams": upstreams,
-        "shedding": overload.to_json(),
+        "shedding": overload.to_json(&compiled),
         "signals": overload.signals.iter().map(signal_json).collect::<Vec<_>>(),
     })
 }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Criticality, WallTime};
-use tidegate_policy::{Format, Gate, Now, Policy};
+use tidegate_core::{Criticality, Ratio, WallTime};
+use tidegate_policy::{Format, Gate, Now};
 use tidegate_proxy::AttemptOutcome;
 use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, RouteCounts};
-use tidegate_tower::Clock;
+use tidegate_tower::{Clock, bulkhead};
 
 use super::keeper::Keeper;
 use crate::admin::{
-    Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeStatus, DegradeSwitch,
-    Durations, EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead,
-    PolicyText, Requests, SheddingStatus, SignalStatus, Stage, Station, Taken, UpstreamStatus,
+    Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, Durations,
+    EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead, PolicyText,
+    Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -66,38 +66,44 @@ impl Station for Keeper {
             in_flight: endpoint.in_flight as u64,
             failures: endpoint.failures,
         };
-        let policy = self.gate().policy();
         let upstreams = self.gateway().upstreams().into_iter().map(|upstream| UpstreamStatus {
-            concurrency: concurrency(&policy, &upstream),
             name: upstream.upstream,
+            concurrency: concurrency(upstream.algorithm, upstream.bulkhead),
             endpoints: upstream.endpoints.into_iter().map(endpoint).collect(),
         });
         upstreams.collect()
     }
 
     fn signals(&self) -> Vec<SignalStatus> {
-        Vec::new()
+        let signals = self.gateway().signals().into_iter();
+        signals.map(|signal| SignalStatus { name: signal.name.to_string(), value: signal.value }).collect()
     }
 
-    fn tell(&self, _signal: &str, _value: f64) -> Result<(), Gone> {
-        Err(Gone)
-    }
-
-    fn shedding(&self) -> Vec<SheddingStatus> {
-        Vec::new()
+    fn tell(&self, signal: &str, value: f64) -> Result<(), Gone> {
+        self.gateway().tell(signal, value).map_err(|_| Gone)
     }
 
     fn capacity(&self) -> CapacityStatus {
-        let upstreams = self.gateway().upstreams().into_iter().map(|upstream| (upstream.upstream, 1.0));
-        CapacityStatus { wanted_ratio: 1.0, upstreams: upstreams.collect() }
+        let capacity = self.gateway().capacity();
+        CapacityStatus { wanted_ratio: capacity.wanted_ratio, upstreams: capacity.upstreams }
     }
 
-    fn degraded(&self) -> Vec<DegradeStatus> {
-        Vec::new()
+    fn switched_routes(&self) -> Vec<SwitchedRoute> {
+        let now = self.now().moment;
+        let switched = self.gateway().routes().into_iter().filter(|route| route.is_switched);
+        let switched = switched.map(|route| SwitchedRoute {
+            route: route.route,
+            until: route.switched_for.map(|left| now.plus(left)),
+        });
+        switched.collect()
     }
 
-    fn degrade(&self, _route: &str, _switch: DegradeSwitch) -> Result<(), Gone> {
-        Err(Gone)
+    fn degrade(&self, route: &str, switch: DegradeSwitch) -> Result<(), Gone> {
+        let (is_on, ttl) = match switch {
+            DegradeSwitch::On { ttl } => (true, ttl),
+            DegradeSwitch::Auto => (false, None),
+        };
+        self.gateway().degrade(route, is_on, ttl).map_err(|_| Gone)
     }
 
     fn policy(&self) -> PolicyText {
@@ -150,22 +156,20 @@ fn in_flight(route: &RouteCounts) -> InFlight {
     InFlight { route: route.route.clone(), now: u64::try_from(route.in_flight).unwrap_or_default() }
 }
 
-fn concurrency(policy: &Policy, upstream: &tidegate_proxy::UpstreamStatus) -> ConcurrencyStatus {
-    let spec = policy.upstreams.iter().find(|known| known.name == upstream.upstream);
-    let spec = spec.map(|known| known.concurrency).unwrap_or_default();
+fn concurrency(algorithm: &'static str, status: bulkhead::Status) -> ConcurrencyStatus {
     ConcurrencyStatus {
-        algorithm: spec.algorithm.as_str(),
-        limit: spec.max,
-        in_flight: upstream.endpoints.iter().map(|endpoint| endpoint.in_flight as u64).sum(),
-        waiting: [0; 4],
-        queue_delay: Duration::ZERO,
-        baseline: None,
-        changes: Vec::new(),
-        last: None,
-        shed: [0.0; 4],
-        wanted_ratio: 1.0,
-        utilization: None,
-        advises_against_retries: false,
+        algorithm,
+        limit: status.limit,
+        in_flight: status.in_flight,
+        waiting: status.waiting,
+        queue_delay: status.queue_delay,
+        baseline: status.baseline,
+        changes: status.changes,
+        last: status.last,
+        shed: status.shed.map(Ratio::value),
+        wanted_ratio: status.wanted_ratio,
+        utilization: status.utilization,
+        advises_against_retries: status.advises_against_retries,
     }
 }
 

@@ -124,14 +124,14 @@ fn what_is_told_is_done() {
     assert_eq!(shell.said(&["counter", "per_key", "ann", "--reset"]), "0 of 5 by rule per_key: 5 left\n");
     assert_eq!(
         shell.said(&["degrade", "catalogue", "on", "--ttl", "10min"]),
-        "route catalogue gives its cheaper answer until 2026-09-21T14:23:20Z\n"
+        "route catalogue gives all its cheaper answer until 2026-09-21T14:23:20Z\n"
     );
     assert_eq!(
         shell.said(&["degrade", "catalogue", "on"]),
-        "route catalogue gives its cheaper answer until it is switched to auto\n"
+        "route catalogue gives all its cheaper answer until it is switched to auto\n"
     );
     let routes = shell.said(&["routes"]);
-    assert!(routes.contains("given now, until it is switched to auto\n"), "{routes}");
+    assert!(routes.contains("given to all until it is switched to auto\n"), "{routes}");
     assert_eq!(
         shell.said(&["degrade", "catalogue", "auto"]),
         "route catalogue is answered by its upstream\n"

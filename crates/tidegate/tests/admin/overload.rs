@@ -153,23 +153,25 @@ fn a_route_gives_its_cheaper_answer_when_an_operator_says_so() {
     let address = running.address();
     let routes = get(address, "/api/v1/routes").json();
     assert_is("Routes", &routes);
-    assert_eq!(routes["routes"][0]["degrade"]["active"], false);
+    assert_eq!(routes["routes"][0]["degrade"]["given_to"], "nobody");
     assert_eq!(routes["routes"][1]["degrade"], serde_json::Value::Null);
 
     let patch = |body: &str| ask(address, "PATCH /api/v1/routes/catalogue", body);
     let on = patch(r#"{"degrade": "on", "ttl": "10min"}"#).json();
     assert_is("Route", &on);
-    assert_eq!((&on["degrade"]["active"], &on["degrade"]["switched"]), (&true.into(), &true.into()));
+    assert_eq!(on["degrade"]["given_to"], "all");
     assert_eq!(on["degrade"]["until"], "2026-09-21T14:23:20Z");
     let status = get(address, "/api/v1/status").json();
     assert_is("Status", &status);
     let verdict = "Degraded: route catalogue gives its cheaper answer, as an operator wants.";
     assert_eq!(status["verdict"], verdict);
     running.station.advance(Duration::from_secs(600));
-    assert_eq!(get(address, "/api/v1/routes").json()["routes"][0]["degrade"]["switched"], false);
+    assert_eq!(get(address, "/api/v1/routes").json()["routes"][0]["degrade"]["given_to"], "nobody");
 
     assert_eq!(patch(r#"{"degrade": "on"}"#).json()["degrade"]["until"], serde_json::Value::Null);
-    assert_eq!(patch(r#"{"degrade": "auto"}"#).json()["degrade"]["switched"], false);
+    assert_eq!(patch(r#"{"degrade": "auto"}"#).json()["degrade"]["given_to"], "nobody");
+    running.station.strain(|strain| strain.concurrency.shed = SHED);
+    assert_eq!(get(address, "/api/v1/routes").json()["routes"][0]["degrade"]["given_to"], "shed");
     for (body, why) in [
         ("{}", "`degrade` is missing; it must be `on` or `auto`"),
         (r#"{"degrade": "off"}"#, "`degrade` is \"off\", but must be `on` or `auto`"),

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::admin::{
-    Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeStatus, DegradeSwitch,
-    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer,
-    Overhead, PolicyText, Requests, SheddingStatus, SignalStatus, Stage, Station, Taken, Token,
-    UpstreamStatus,
+    Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, Durations,
+    EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead,
+    PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, Token, UpstreamStatus,
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, WallTime};
@@ -68,7 +67,6 @@ pub(crate) struct Small {
 #[derive(Clone)]
 pub(crate) struct Strain {
     pub(crate) concurrency: ConcurrencyStatus,
-    pub(crate) shedding: Vec<SheddingStatus>,
     pub(crate) signals: Vec<SignalStatus>,
     /// The route that an operator switched, and until when.
     pub(crate) switched: Option<Option<Moment>>,
@@ -95,7 +93,6 @@ impl Strain {
         };
         Self {
             concurrency,
-            shedding: vec![SheddingStatus { rule: "worker_usage".to_owned(), shed: [0.0; 4] }],
             signals: vec![
                 signal("cpu", Some(0.42)),
                 signal("queue_delay", Some(0.018_25)),
@@ -283,26 +280,15 @@ impl Station for Small {
         Ok(())
     }
 
-    fn shedding(&self) -> Vec<SheddingStatus> {
-        self.strain.lock().unwrap().shedding.clone()
-    }
-
     fn capacity(&self) -> CapacityStatus {
         let wanted_ratio = self.strain.lock().unwrap().concurrency.wanted_ratio;
         CapacityStatus { wanted_ratio, upstreams: vec![("default".to_owned(), wanted_ratio)] }
     }
 
-    fn degraded(&self) -> Vec<DegradeStatus> {
-        let strain = self.strain.lock().unwrap();
+    fn switched_routes(&self) -> Vec<SwitchedRoute> {
         let is_live = |until: &Option<Moment>| until.is_none_or(|until| until > self.now().moment);
-        let switched = strain.switched.filter(is_live);
-        let is_shedding = strain.concurrency.shed.iter().any(|share| *share > 0.0);
-        vec![DegradeStatus {
-            route: "catalogue".to_owned(),
-            is_switched: switched.is_some(),
-            until: switched.flatten(),
-            is_active: switched.is_some() || is_shedding,
-        }]
+        let switched = self.strain.lock().unwrap().switched.filter(is_live);
+        switched.map(|until| SwitchedRoute { route: "catalogue".to_owned(), until }).into_iter().collect()
     }
 
     fn degrade(&self, route: &str, switch: DegradeSwitch) -> Result<(), Gone> {

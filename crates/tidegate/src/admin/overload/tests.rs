@@ -1,8 +1,9 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::concurrency::{Change, Why};
-use tidegate_policy::policy::{Rule, Shed};
+use tidegate_core::shed::{Cohort, Edge};
+use tidegate_policy::Source;
+use tidegate_policy::policy::{Degrade, SignalName};
 
 use super::*;
 
@@ -26,22 +27,21 @@ fn upstream(name: &str, shed: [f64; 4], wanted_ratio: f64) -> UpstreamStatus {
 
 fn overload(upstreams: Vec<UpstreamStatus>) -> Overload {
     let capacity = CapacityStatus { wanted_ratio: 1.0, upstreams: Vec::new() };
-    Overload { upstreams, rules: Vec::new(), signals: Vec::new(), capacity, routes: Vec::new() }
+    Overload { upstreams, rules: Vec::new(), signals: Vec::new(), capacity, switched: Vec::new() }
 }
 
-/// A policy whose one rule sheds.
-fn policy() -> Policy {
-    let text = b"upstream = \"http://127.0.0.1:3000\"\n[rule.worker_usage]\nquota = \"1/s\"\n";
-    let source = tidegate_policy::Source::named("tidegate.toml", text);
-    let (mut policy, _) = tidegate_policy::read(source, None).unwrap();
-    let targets = vec![
-        (SignalName::Cpu, 0.85),
-        (SignalName::QueueDelay, 0.005),
-        (SignalName::Own("db_load".into()), 12.0),
-    ];
-    let shed = Shed { targets, order: vec![Criticality::Sheddable], ramp: Duration::from_secs(120) };
-    policy.rules[0] = Arc::new(Rule { limit: Limit::Shed(shed), ..Rule::clone(&policy.rules[0]) });
-    policy
+/// A rule that sheds everything of so many levels, and so many of the 128 cohorts of the next.
+fn rule(levels: u16, cohorts: u16) -> Shedding {
+    Shedding {
+        rule: "worker_usage".to_owned(),
+        mode: Mode::Enforce,
+        edge: Edge::new(levels * u16::from(Cohort::COUNT) + cohorts).unwrap(),
+        signals: vec![
+            SignalReading { signal: SignalName::Cpu, value: None, target: 0.85 },
+            SignalReading { signal: SignalName::QueueDelay, value: None, target: 0.005 },
+            SignalReading { signal: SignalName::Own("db_load".into()), value: None, target: 12.0 },
+        ],
+    }
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_sentence_of_the_module_is_said() {
     let overload =
         overload(vec![upstream("billing", [0.0; 4], 0.4), upstream("orders", [1.0, 0.409, 0.0, 0.0], 1.8)]);
     assert_eq!(
-        overload.sentence(&policy()).unwrap(),
+        overload.sentence().unwrap(),
         "Shedding: all of sheddable and 40 % of sheddable_plus for upstream orders, which holds its limit of 64 \
          (queueing); 1.8 times its capacity is wanted."
     );
@@ -62,7 +62,7 @@ fn the_upstream_that_sheds_what_matters_most_is_named() {
     let mut third = upstream("search", [0.3, 0.0, 0.0, 0.0], 1.0);
     let overload = overload(vec![first, upstream("billing", [1.0, 1.0, 0.0, 0.0], 9.0), third.clone()]);
     assert_eq!(
-        overload.sentence(&policy()).unwrap(),
+        overload.sentence().unwrap(),
         "Shedding: all of sheddable, all of sheddable_plus and under 1 % of critical for upstream orders, which has \
          lowered its limit to 64 (overloaded), and for 2 others."
     );
@@ -73,55 +73,72 @@ fn the_upstream_that_sheds_what_matters_most_is_named() {
 }
 
 #[test]
-fn a_rule_is_named_with_the_signal_that_is_furthest_above_its_target() {
+fn a_rule_is_named_with_the_signal_that_presses_hardest() {
     let mut overload = overload(vec![upstream("orders", [0.0; 4], 1.0)]);
-    assert_eq!(overload.sentence(&policy()), None);
-    overload.rules = vec![
-        SheddingStatus { rule: "other".to_owned(), shed: [0.0; 4] },
-        SheddingStatus { rule: "worker_usage".to_owned(), shed: [0.25, 0.0, 0.0, 0.0] },
-    ];
+    overload.rules = vec![Shedding { rule: "other".to_owned(), ..rule(0, 0) }];
+    assert_eq!(overload.sentence(), None);
+    overload.rules.push(rule(0, 32));
     let lets_back = "Shedding: 25 % of sheddable by rule worker_usage, which lets them back slowly.";
-    assert_eq!(overload.sentence(&policy()).unwrap(), lets_back);
-    let signal = |name: &str, value| SignalStatus { name: name.to_owned(), value };
-    overload.signals = vec![signal("cpu", Some(0.84)), signal("queue_delay", None), signal("db_load", None)];
-    assert_eq!(overload.sentence(&policy()).unwrap(), lets_back);
-    for (name, value, said) in [
-        ("cpu", 0.911, "since cpu is at 91 %, target 85 %"),
-        ("queue_delay", 0.012_34, "since queue_delay is at 12.3 ms, target 5 ms"),
-        ("db_load", 40.0, "since db_load is at 40, target 12"),
+    assert_eq!(overload.sentence().unwrap(), lets_back);
+    overload.rules[1].signals[0].value = Some(0.84);
+    assert_eq!(overload.sentence().unwrap(), lets_back);
+    for (signal, value, said) in [
+        (0, 0.911, "since cpu is at 91 %, target 85 %"),
+        (1, 0.008_34, "since queue_delay is at 8.3 ms, target 5 ms"),
+        (2, 40.0, "since db_load is at 40, target 12"),
     ] {
-        overload.signals.iter_mut().filter(|signal| signal.name == name).for_each(|signal| {
-            signal.value = Some(value);
-        });
-        let sentence = overload.sentence(&policy()).unwrap();
+        overload.rules[1].signals[signal].value = Some(value);
+        let sentence = overload.sentence().unwrap();
         assert!(sentence.ends_with(&format!("{said}.")), "{sentence}");
     }
+    overload.upstreams[0].concurrency.shed = [0.5, 0.0, 0.0, 0.0];
+    assert_eq!(
+        overload.sentence().unwrap(),
+        "Shedding: 50 % of sheddable for upstream orders, which holds its limit of 64 (queueing); 25 % of sheddable by \
+         rule worker_usage, since db_load is at 40, target 12."
+    );
 }
 
 #[test]
 fn the_greatest_share_of_each_level_counts() {
     let mut overload =
         overload(vec![upstream("a", [1.0, 0.5, 0.0, 0.0], 1.0), upstream("b", [0.2, 0.0, 0.0, 0.0], 1.0)]);
-    overload.rules = vec![SheddingStatus { rule: "r".to_owned(), shed: [0.0, 0.0, 0.1, 0.0] }];
+    overload.rules = vec![rule(2, 16)];
     let thousandths = overload.shed().map(|share| (share * 1_000.0).round().to_string());
-    assert_eq!(thousandths, ["1000", "500", "100", "0"]);
+    assert_eq!(thousandths, ["1000", "1000", "125", "0"]);
 }
 
 #[test]
 fn routes_that_an_operator_switched_are_told() {
     let mut overload = overload(Vec::new());
-    let route = |route: &str, is_switched| DegradeStatus {
-        route: route.to_owned(),
-        is_switched,
-        until: None,
-        is_active: true,
-    };
-    overload.routes = vec![route("catalogue", false)];
-    assert_eq!(overload.switched(), None);
-    overload.routes.push(route("search", true));
+    assert_eq!(overload.degraded(), None);
+    let switched = |route: &str| SwitchedRoute { route: route.to_owned(), until: None };
+    overload.switched.push(switched("search"));
     let one = "Degraded: route search gives its cheaper answer, as an operator wants.";
-    assert_eq!(overload.switched().unwrap(), one);
-    overload.routes.push(route("feed", true));
+    assert_eq!(overload.degraded().unwrap(), one);
+    overload.switched.push(switched("feed"));
     let two = "Degraded: route search and 1 more give their cheaper answers, as an operator wants.";
-    assert_eq!(overload.switched().unwrap(), two);
+    assert_eq!(overload.degraded().unwrap(), two);
+}
+
+#[test]
+fn a_cheaper_answer_is_given_to_all_or_to_those_who_are_shed() {
+    let text = b"upstream = \"http://127.0.0.1:3000\"\n[rule.worker_usage]\nquota = \"1/s\"\n";
+    let (mut policy, _) = tidegate_policy::read(Source::named("tidegate.toml", text), None).unwrap();
+    let degrade = |when| Some(Degrade { when, status: 200, body: String::new(), headers: Vec::new() });
+    let mut overload = overload(vec![upstream("default", [0.0; 4], 1.0), upstream("other", [1.0; 4], 1.0)]);
+    overload.rules = vec![rule(0, 0)];
+    let given = |overload: &Overload, policy: &Policy| overload.given_to(&policy.routes[0], policy);
+    assert_eq!(given(&overload, &policy), GivenTo::Nobody, "it has none");
+    policy.routes[0].degrade = degrade(DegradeWhen::Shedding);
+    assert_eq!(given(&overload, &policy), GivenTo::Nobody, "only another upstream's requests are shed");
+    overload.rules = vec![rule(0, 1)];
+    assert_eq!(given(&overload, &policy), GivenTo::Shed, "by its rule");
+    overload.rules.clear();
+    overload.upstreams[0].concurrency.shed = [0.1, 0.0, 0.0, 0.0];
+    assert_eq!(given(&overload, &policy), GivenTo::Shed, "by its upstream");
+    policy.routes[0].degrade = degrade(DegradeWhen::Switched);
+    assert_eq!(given(&overload, &policy), GivenTo::Nobody);
+    overload.switched.push(SwitchedRoute { route: policy.routes[0].name.clone(), until: None });
+    assert_eq!(given(&overload, &policy), GivenTo::All);
 }

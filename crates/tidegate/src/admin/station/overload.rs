@@ -53,26 +53,13 @@ pub struct CapacityStatus {
     pub upstreams: Vec<(String, f64)>,
 }
 
-/// What a rule sheds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SheddingStatus {
-    /// The rule.
-    pub rule: String,
-    /// The share of each level that it refuses, from 0 to 1.
-    pub shed: [f64; 4],
-}
-
-/// Whether a route gives its cheaper answer.
+/// A route that an operator switched to its cheaper answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DegradeStatus {
+pub struct SwitchedRoute {
     /// The route.
     pub route: String,
-    /// Whether an operator switched it on.
-    pub is_switched: bool,
     /// When that ends; none for never.
     pub until: Option<Moment>,
-    /// Whether it gives the cheaper answer now.
-    pub is_active: bool,
 }
 
 /// What an operator wants of a route's cheaper answer.

@@ -94,12 +94,12 @@ pub(super) fn reading(value: &Value, unit: &Value) -> String {
 pub(super) fn routes(answer: &Value) -> String {
     let rows = list(&answer["routes"]).map(|route| {
         let degrade = &route["degrade"];
-        let when = match (degrade["active"] == true, degrade["switched"] == true) {
-            _ if degrade.is_null() => "none".to_owned(),
-            (true, true) => format!("given now, {}", until(degrade)),
-            (true, false) => "given now, since requests are shed".to_owned(),
-            (false, _) if degrade["when"] == "switched" => "when switched on".to_owned(),
-            (false, _) => "while requests are shed".to_owned(),
+        let when = match degrade["given_to"].as_str() {
+            None => "none".to_owned(),
+            Some("all") => format!("given to all {}", until(degrade)),
+            Some("shed") => "given to those who are shed".to_owned(),
+            Some(_) if degrade["when"] == "switched" => "when switched on".to_owned(),
+            Some(_) => "while requests are shed".to_owned(),
         };
         vec![text(&route["route"]), text(&route["upstream"]), joined(&route["rules"]), when]
     });
@@ -108,10 +108,10 @@ pub(super) fn routes(answer: &Value) -> String {
 
 pub(super) fn degrade(answer: &Value) -> String {
     let (route, degrade) = (text(&answer["route"]), &answer["degrade"]);
-    match (degrade["switched"] == true, degrade["active"] == true) {
-        (true, _) => format!("route {route} gives its cheaper answer {}\n", until(degrade)),
-        (false, true) => format!("route {route} gives its cheaper answer, since requests are shed\n"),
-        (false, false) => format!("route {route} is answered by its upstream\n"),
+    match degrade["given_to"].as_str() {
+        Some("all") => format!("route {route} gives all its cheaper answer {}\n", until(degrade)),
+        Some("shed") => format!("route {route} gives its cheaper answer to those who are shed\n"),
+        _ => format!("route {route} is answered by its upstream\n"),
     }
 }
 
