@@ -46,45 +46,59 @@ pub(crate) fn foresee(walk: &Walk<'_>, asks: &mut Asks<'_>, now: Now) -> Option<
 pub(crate) fn charge(walk: &Walk<'_>, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
     let (mut wait, mut has_reserves) = (Duration::ZERO, false);
     for ask in asks.enforced() {
-        match &ask.chosen.measure {
-            Measure::Rate(_) | Measure::Places(..) => {}
-            Measure::Reserved(_) => {
-                has_reserves = true;
-                continue;
-            }
-            Measure::Shed(_) => continue,
-        }
-        match charge_one(walk, ask, now, mets) {
-            Ok(waits) => wait = wait.max(waits),
-            Err(refusal) => return undone(walk.plan(), now, mets, (ask.rule, refusal)),
-        }
+        let took = match carry_out(ask) {
+            Some(took) => took,
+            None => match later(ask) {
+                Some(is_reserve) => {
+                    has_reserves |= is_reserve;
+                    continue;
+                }
+                None => match take(walk, ask, now) {
+                    Verdict::Admit(took) => {
+                        wait = wait.max(took.wait());
+                        took
+                    }
+                    Verdict::Refuse(refusal) => return undone(walk.plan(), now, mets, (ask.rule, refusal)),
+                },
+            },
+        };
+        mets.push(met(ask, took));
     }
-    if has_reserves {
-        let is_reserve = |ask: &&Ask<'_>| matches!(ask.chosen.measure, Measure::Reserved(_));
-        for ask in asks.enforced().filter(is_reserve) {
-            if let Err(refusal) = charge_one(walk, ask, now, mets) {
-                return undone(walk.plan(), now, mets, (ask.rule, refusal));
-            }
-        }
+    if has_reserves && let Err(refused) = charge_reserves(walk, asks, mets) {
+        return undone(walk.plan(), now, mets, refused);
     }
     Joint::Admit(wait)
 }
 
-/// Charges one rule; returns how long the request must wait for it.
-#[inline(always)]
-fn charge_one(walk: &Walk<'_>, ask: &Ask<'_>, now: Now, mets: &mut Mets) -> Result<Duration, Refusal> {
-    let (took, wait) = match carry_out(ask) {
-        Some(took) => (took, Duration::ZERO),
-        None => match take(walk, ask, now) {
-            Verdict::Admit(took) => {
-                let wait = took.wait();
-                (took, wait)
-            }
-            Verdict::Refuse(refusal) => return Err(refusal),
-        },
-    };
-    mets.push(met(ask, took));
-    Ok(wait)
+/// Whether a rule has its turn after the others: a reserve has, and a shed rule has had it.
+#[inline]
+const fn later(ask: &Ask<'_>) -> Option<bool> {
+    match ask.chosen.measure {
+        Measure::Rate(_) | Measure::Places(..) => None,
+        Measure::Reserved(_) => Some(true),
+        Measure::Shed(_) => Some(false),
+    }
+}
+
+/// Takes a place of each reserve; or none of those that are left, when one refuses.
+#[inline(never)]
+fn charge_reserves(walk: &Walk<'_>, asks: &Asks<'_>, mets: &mut Mets) -> Result<(), (u16, Refusal)> {
+    for ask in asks.enforced() {
+        let Measure::Reserved(reserved) = &ask.chosen.measure else { continue };
+        let foreseen = match &ask.foreseen {
+            Foreseen::Place(foreseen) => foreseen.take(),
+            Foreseen::Unknown | Foreseen::Charge(_) => None,
+        };
+        let place = match foreseen {
+            Some(place) => place,
+            None => match reserved.take(ask.key, walk.criticality) {
+                Verdict::Admit(place) => place,
+                Verdict::Refuse(refusal) => return Err((ask.rule, refusal)),
+            },
+        };
+        mets.push(met(ask, Took::Reserved(Some(place))));
+    }
+    Ok(())
 }
 
 #[cold]
@@ -146,10 +160,7 @@ fn foresee_one(walk: &Walk<'_>, ask: &mut Ask<'_>, now: Now) -> Option<Refusal> 
         Measure::Places(table, limit) => {
             table.foresee(ask.key, *limit).map(|verdict| verdict.map(Foreseen::Place))
         }
-        Measure::Reserved(reserved) => {
-            reserved.foresee(ask.key, walk.criticality).map(|verdict| verdict.map(Foreseen::Place))
-        }
-        Measure::Shed(shedder) => return walk.shed(shedder, now.wall),
+        Measure::Reserved(_) | Measure::Shed(_) => return foresee_protecting(walk, ask, now),
     };
     match foreseen {
         Some(Verdict::Admit(foreseen)) => {
@@ -158,6 +169,20 @@ fn foresee_one(walk: &Walk<'_>, ask: &mut Ask<'_>, now: Now) -> Option<Refusal> 
         }
         Some(Verdict::Refuse(refusal)) => Some(refusal),
         None => peek(walk, ask, now),
+    }
+}
+
+/// The same for a rule that protects the service: apart, so that the others stay short.
+#[inline(never)]
+fn foresee_protecting(walk: &Walk<'_>, ask: &mut Ask<'_>, now: Now) -> Option<Refusal> {
+    let Measure::Reserved(reserved) = &ask.chosen.measure else { return peek(walk, ask, now) };
+    match reserved.foresee(ask.key, walk.criticality) {
+        Some(Verdict::Admit(place)) => {
+            ask.foreseen = Foreseen::Place(place);
+            None
+        }
+        Some(Verdict::Refuse(refusal)) => Some(refusal),
+        None => reserved.peek(ask.key, walk.criticality),
     }
 }
 
@@ -180,9 +205,6 @@ fn carry_out(ask: &Ask<'_>) -> Option<Took> {
         }
         (Foreseen::Place(foreseen), Measure::Places(_, limit)) => {
             foreseen.take().map(|place| Took::Place(*limit, Some(place)))
-        }
-        (Foreseen::Place(foreseen), Measure::Reserved(_)) => {
-            foreseen.take().map(|place| Took::Reserved(Some(place)))
         }
         (Foreseen::Unknown | Foreseen::Charge(_) | Foreseen::Place(_), _) => None,
     }
