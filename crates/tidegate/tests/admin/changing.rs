@@ -81,7 +81,8 @@ fn a_rule_is_switched_for_a_time_and_goes_back_by_itself() {
     let rules = get(address, "/api/v1/rules").json();
     assert_is("Rules", &rules);
     let names: Vec<_> = rules["rules"].as_array().unwrap().iter().map(|rule| rule["rule"].clone()).collect();
-    assert_eq!(names, ["per_key", "per_path", "places", "everybody"]);
+    assert_eq!(names, ["per_key", "per_path", "places", "everybody", "worker_usage"]);
+    assert_eq!(rules["rules"][4]["limit"]["target"], serde_json::json!({ "cpu": 0.85, "db_load": 0.5 }));
 
     let patch = |body: &str| ask(address, "PATCH /api/v1/rules/per_key", body);
     let shadow = patch(r#"{"mode": "shadow", "ttl": "10min"}"#).json();
@@ -119,7 +120,7 @@ fn a_rule_is_switched_for_a_time_and_goes_back_by_itself() {
     assert_eq!(missing.status, 404);
     assert_eq!(
         missing.detail(),
-        "there is no rule `per_kye`; the rules are `per_key`, `per_path`, `places` and `everybody`"
+        "there is no rule `per_kye`; the rules are `per_key`, `per_path`, `places`, `everybody` and `worker_usage`"
     );
 }
 

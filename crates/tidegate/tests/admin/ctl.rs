@@ -83,10 +83,16 @@ fn what_is_asked_is_told_in_words_and_tables() {
         "1.25 times the capacity is wanted: upstream default has 64 of 64 places taken and 12 waiting\n"
     );
     let signals = shell.said(&["signals"]);
-    assert!(signals.contains("cpu              42 %     gateway\n"), "{signals}");
-    assert!(signals.contains("db_load          unknown  api\n"), "{signals}");
+    assert!(
+        signals.contains("cpu              42 %     gateway                    85 % by rule worker_usage\n"),
+        "{signals}"
+    );
+    assert!(
+        signals.contains("db_load          unknown  api                        0.5 by rule worker_usage\n"),
+        "{signals}"
+    );
     let routes = shell.said(&["routes"]);
-    let catalogue = "catalogue  default   everybody                             while requests are shed\n";
+    let catalogue = "catalogue  default   everybody, worker_usage               while requests are shed\n";
     assert!(routes.contains(catalogue), "{routes}");
     assert!(status.contains("signals: cpu 42 %, queue_delay 18.3 ms, backlog 12\n"), "{status}");
     assert_eq!(shell.said(&["policy", "get"]), POLICY);

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tidegate::admin::Station;
+use tidegate_policy::gate::Readings;
+use tidegate_policy::policy::SignalName;
 
 use crate::http::{ask, get};
 use crate::published::assert_is;
@@ -38,6 +41,29 @@ fn an_incident_is_told_in_one_sentence_and_readiness_stays() {
     for path in ["/readyz", "/livez"] {
         assert_eq!(get(running.address(), path).status, 200, "{path}: shedding is no reason to be unready");
     }
+}
+
+#[test]
+fn a_rule_that_sheds_is_named_with_its_signal() {
+    let running = Running::start();
+    let readings = Readings { signals: vec![(SignalName::Cpu, 0.95)], limits: Vec::new() };
+    for _ in 0..160 {
+        running.station.advance(Duration::from_millis(500));
+        running.station.gate().steer(running.station.now(), &readings);
+    }
+    let status = get(running.address(), "/api/v1/status").json();
+    assert_is("Status", &status);
+    let verdict = status["verdict"].as_str().unwrap();
+    assert!(
+        verdict.starts_with("Shedding: ") && verdict.contains(" % of sheddable by rule worker_usage, "),
+        "{verdict}"
+    );
+    assert!(verdict.ends_with("since cpu is at 95 %, target 85 %."), "{verdict}");
+    assert_eq!(status["shedding"]["rules"][0]["rule"], "worker_usage");
+    assert_eq!(status["shedding"]["degraded"], json!(["catalogue"]), "its requests meet the rule");
+    ask(running.address(), "PATCH /api/v1/rules/worker_usage", r#"{"mode": "shadow"}"#);
+    let status = get(running.address(), "/api/v1/status").json();
+    assert_eq!(status["verdict"], "Healthy: no requests in the last seconds.", "in shadow nobody is refused");
 }
 
 #[test]
@@ -106,13 +132,16 @@ fn signals_are_read_and_those_of_the_api_are_told() {
         signals["signals"].as_array().unwrap().iter().map(|signal| signal["from"].clone()).collect();
     assert_eq!(told, ["gateway", "gateway", "gateway", "api", "response_header:x-backlog"]);
     assert_eq!(signals["signals"][3]["value"], serde_json::Value::Null);
+    let target = json!([{ "rule": "worker_usage", "target": 0.85, "is_above": false }]);
+    assert_eq!(signals["signals"][0]["targets"], target);
 
     let put = |name: &str, body: &str| ask(address, &format!("PUT /api/v1/signals/{name}"), body);
     let answer = put("db_load", r#"{"value": 0.7}"#);
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_is("SignalTold", &answer.json());
     assert_eq!(answer.json(), json!({ "v": 1, "signal": "db_load", "told": 0.7 }));
-    assert_eq!(get(address, "/api/v1/signals").json()["signals"][3]["value"], 0.7);
+    let signal = get(address, "/api/v1/signals").json()["signals"][3].clone();
+    assert_eq!((&signal["value"], &signal["targets"][0]["is_above"]), (&0.7.into(), &true.into()));
     assert_eq!(put("db_load", r#"{"value": 3}"#).status, 200);
 
     for (name, body, status, why) in [

@@ -12,10 +12,9 @@ use tidegate::admin::{
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, WallTime};
-use tidegate_policy::policy::{Degrade, DegradeWhen, SignalFrom, SignalSpec};
 use tidegate_policy::{Attributes, Decision, DecisionId, Format, Gate, Now, Source};
 
-/// Three callers' quotas, places in flight, and a rule that everybody shares.
+/// Three callers' quotas, places in flight, a rule that everybody shares and one that sheds.
 pub(crate) const POLICY: &str = r#"
 upstream = "http://127.0.0.1:3000"
 
@@ -39,10 +38,21 @@ limit = 50
 [rule.everybody]
 quota = "100000/s"
 
+[rule.worker_usage]
+kind   = "shed"
+target = { cpu = "85%", db_load = 0.5 }
+
+[signal.db_load]
+from = "api"
+
+[signal.backlog]
+from = "response_header:x-backlog"
+
 [[route]]
-name  = "catalogue"
-match = { path = "/v1/catalogue/**" }
-rules = ["everybody"]
+name    = "catalogue"
+match   = { path = "/v1/catalogue/**" }
+rules   = ["everybody", "worker_usage"]
+degrade = { when = "shedding", status = 200, body = "[]" }
 
 [[route]]
 name  = "all"
@@ -130,18 +140,8 @@ impl Running {
 
 impl Small {
     pub(crate) fn new(policy: &str) -> Self {
-        let (mut compiled, _) =
+        let (compiled, _) =
             tidegate_policy::read(Source::named("tidegate.toml", policy.as_bytes()), None).unwrap();
-        let signal = |name: &str, from| SignalSpec { name: name.into(), from };
-        compiled.signals = vec![
-            signal("db_load", SignalFrom::Api),
-            signal("backlog", SignalFrom::ResponseHeader("x-backlog".to_owned())),
-        ];
-        let (when, body) = (DegradeWhen::Shedding, "[]".to_owned());
-        for route in compiled.routes.iter_mut().filter(|route| route.name == "catalogue") {
-            let body = body.clone();
-            route.degrade = Some(Degrade { when, status: 200, body, headers: Vec::new() });
-        }
         let clock = AtomicU64::new(BEGIN);
         let policy = PolicyText {
             version: 1,

@@ -7,6 +7,7 @@ mod admin;
 mod draining;
 mod metrics;
 mod operated;
+mod overload;
 mod process;
 #[path = "../admin/published.rs"]
 mod published;
