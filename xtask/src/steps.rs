@@ -22,6 +22,11 @@ pub(crate) fn all() -> Vec<Step> {
         Step { name: "clippy", what: "lints of both workspaces, warnings are errors", prepare: clippy },
         Step { name: "test", what: "tests and doc-tests, layers and links included", prepare: test },
         Step { name: "release", what: "the core's tests again, optimised as users run it", prepare: release },
+        Step {
+            name: "scenarios",
+            what: "overload over real sockets, optimised as users run it",
+            prepare: scenarios,
+        },
         Step { name: "docs", what: "documentation without warnings", prepare: docs },
         Step { name: "loom", what: "every interleaving of the lock-free structures", prepare: loom },
         Step { name: "fuzz", what: "what a fuzzer makes up, for some seconds a target", prepare: fuzz },
@@ -70,6 +75,12 @@ fn test(project: &Project) -> Result<Vec<Command>, Trouble> {
 fn release(project: &Project) -> Result<Vec<Command>, Trouble> {
     let mut test = project.cargo("test -p tidegate-core --release");
     // What is optimised across crates is the program; here it would only be waited for.
+    test.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    Ok(vec![test])
+}
+
+fn scenarios(project: &Project) -> Result<Vec<Command>, Trouble> {
+    let mut test = project.cargo("test -p tidegate --release --test scenarios");
     test.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     Ok(vec![test])
 }

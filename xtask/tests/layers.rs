@@ -38,7 +38,14 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "tidegate",
-        may_use: &["tidegate-core", "tidegate-load", "tidegate-policy", "tidegate-proxy", "tidegate-tower"],
+        may_use: &[
+            "tidegate-core",
+            "tidegate-load",
+            "tidegate-policy",
+            "tidegate-proxy",
+            "tidegate-scenario",
+            "tidegate-tower",
+        ],
         must_not_reach: &[],
     },
     Layer { name: "xtask", may_use: &[], must_not_reach: &[] },

@@ -29,7 +29,12 @@ fn status(gateway: &Gateway, name: &str) -> u64 {
 
 /// The processor time it has used.
 pub fn processor_time(gateway: &Gateway) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", gateway.pid())).unwrap();
+    processor_time_of(gateway.pid())
+}
+
+/// The processor time that a process has used.
+pub fn processor_time_of(process: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     // The name of the program stands in parentheses and may hold anything; behind it the state is the third field.
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     let ticks = |field: usize| -> u64 { fields.split(' ').nth(field - 3).unwrap().parse().unwrap() };
