@@ -16,6 +16,7 @@ mod hops;
 mod keys;
 mod lifecycle;
 mod limits;
+mod overload;
 mod quick_start;
 mod rates;
 mod semantics;

@@ -1,0 +1,157 @@
+//! However a request ends, its place comes back.
+
+use super::{Guarded, ONE, ONE_AND_A_MOMENT, ONE_AND_A_QUEUE, holding};
+use crate::support::{Answer, Client, Latch, Signal, Upstream, request};
+
+const PLACES: u64 = 20;
+
+const CLIENTS: u64 = 1_000;
+
+const QUEUE: &str = "algorithm = 'fixed'\nmax = 20\nqueue = { timeout = '60s' }";
+
+/// As many requests at once as there are places, which all are served.
+fn all_places_are_free(guarded: &Guarded, upstream: &Upstream, latch: &Latch) {
+    guarded.until(|orders| orders["in_flight"] == 0 && orders["waiting"] == 0);
+    // What was refused while too many came stays refused for a moment.
+    guarded.until(|orders| orders["shed"]["critical"] == 0.0);
+    let before = upstream.requests().len();
+    let mut clients: Vec<Client> = (0..PLACES).map(|_| guarded.send("/held/again", &[])).collect();
+    upstream.wait_for(before + clients.len());
+    latch.open();
+    for client in &mut clients {
+        assert_eq!(client.response().status(), 200);
+    }
+    guarded.until(|orders| orders["in_flight"] == 0 && orders["waiting"] == 0);
+}
+
+#[test]
+fn clients_that_go_away_while_they_wait_or_are_served_leave_their_places() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let guarded = Guarded::before(&upstream, QUEUE, "");
+    let clients: Vec<Client> = (0..CLIENTS).map(|_| guarded.send("/held", &[])).collect();
+    guarded.until(|orders| {
+        let waiting = orders["waiting"].as_u64().unwrap();
+        orders["in_flight"] == PLACES && waiting + guarded.turned_away() == CLIENTS - PLACES
+    });
+    // From the back, so that none of those who wait is given a place of those who are served.
+    clients.into_iter().rev().for_each(drop);
+    all_places_are_free(&guarded, &upstream, &latch);
+}
+
+#[test]
+fn a_place_given_to_somebody_who_is_leaving_is_given_to_the_next() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let guarded = Guarded::before(&upstream, QUEUE, "");
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| guarded.send("/", &[])).collect();
+    // The service answers at once, so places are passed on all the time.
+    for (number, client) in clients.iter_mut().enumerate() {
+        if number % 3 > 0 {
+            client.cut();
+        }
+    }
+    for client in clients.iter_mut().step_by(3) {
+        assert!([200, 503].contains(&client.response().status()));
+    }
+    all_places_are_free(&guarded, &upstream, &latch);
+}
+
+#[test]
+fn failures_of_the_service_and_answers_without_a_body_give_their_places_back() {
+    let upstream = Upstream::answering(|request| match request.target() {
+        "/breaks" => Answer::raw("").closing(),
+        "/breaks-later" => Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").closing(),
+        "/no-http" => Answer::raw("what?\r\n\r\n").closing(),
+        "/not-modified" => Answer::raw("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"),
+        "/head" => Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+        _ => Answer::text("hello"),
+    });
+    let guarded = Guarded::before(&upstream, ONE, "");
+    for (method, target, status) in [
+        ("GET", "/breaks", 502),
+        ("GET", "/no-http", 502),
+        ("GET", "/not-modified", 304),
+        ("HEAD", "/head", 200),
+        ("GET", "/", 200),
+    ] {
+        let mut client = guarded.gateway.connect();
+        client.send(request(method, target, &[], ""));
+        assert_eq!(client.response_head().status(), status, "{target}");
+        guarded.until(|orders| orders["in_flight"] == 0);
+    }
+    // Whatever of it comes through.
+    guarded.send("/breaks-later", &[]).rest();
+    guarded.until(|orders| orders["in_flight"] == 0);
+}
+
+#[test]
+fn a_service_that_cannot_be_reached_or_is_too_slow_takes_no_place_for_good() {
+    let silent = Upstream::answering(|_| Answer::silence());
+    let gone = Upstream::ok().url();
+    let policy = super::policy(&silent, ONE, "");
+    for (policy, status) in [
+        (policy.replace("endpoints", "timeout = '100ms'\nendpoints"), 504),
+        (policy.replace(&silent.url(), &gone), 502),
+    ] {
+        let guarded = Guarded::start(&policy);
+        for _ in 0..3 {
+            assert_eq!(guarded.gateway.get("/", &[]).status(), status);
+            guarded.until(|orders| orders["in_flight"] == 0);
+        }
+    }
+}
+
+#[test]
+fn who_waited_for_a_rule_asks_for_a_place_only_then() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    // Of those that come together, each waits 100 ms for the one before.
+    let rule = "[rule.shaped]\nquota = '10/s'\nalgorithm = 'leaky_bucket'\nburst = 5";
+    let guarded = Guarded::before(&upstream, ONE_AND_A_MOMENT, rule);
+    let mut held = guarded.send("/held", &[]);
+    upstream.wait_for(1);
+    let mut late: Vec<Client> = (0..3).map(|_| guarded.send("/late", &[])).collect();
+    for late in &mut late {
+        assert_eq!(late.response().status(), 503);
+    }
+    let gone = guarded.send("/gone", &[]);
+    drop(gone);
+    latch.open();
+    assert_eq!(held.response().status(), 200);
+    guarded.until(|orders| orders["in_flight"] == 0 && orders["waiting"] == 0);
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 200);
+}
+
+#[test]
+fn those_who_wait_are_served_while_the_gateway_drains() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let mut guarded = Guarded::before(&upstream, ONE_AND_A_QUEUE, "");
+    let mut held = guarded.send("/held", &[]);
+    upstream.wait_for(1);
+    let mut waiting = guarded.line_up("/", &[], 1);
+    guarded.gateway.signal(Signal::TERM);
+    let errors = guarded.gateway.errors();
+    assert!(errors.find(|line| line.contains("draining")).is_some(), "{:#?}", errors.so_far());
+    latch.open();
+    assert_eq!([held.response().status(), waiting.response().status()], [200; 2]);
+    assert!(guarded.gateway.wait().success());
+}
+
+#[test]
+fn a_body_is_not_asked_for_before_there_is_a_place() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let guarded = Guarded::before(&upstream, ONE_AND_A_MOMENT, "");
+    let mut held = guarded.send("/held", &[]);
+    upstream.wait_for(1);
+    let mut client = guarded.gateway.connect();
+    let expecting = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
+    assert_eq!(client.send(expecting).response().status(), 503, "and no 100 before it");
+    latch.open();
+    assert_eq!(held.response().status(), 200);
+    let mut client = guarded.gateway.connect();
+    assert_eq!(client.send(expecting).response().status(), 100);
+    assert_eq!(client.send("body").response().status(), 200);
+}

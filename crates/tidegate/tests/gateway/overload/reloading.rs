@@ -1,0 +1,73 @@
+//! What becomes of limits, and of those in flight, when the policy changes.
+
+use std::time::Instant;
+
+use super::{Guarded, ONE, holding, policy};
+use crate::support::{Answer, Client, Latch, PATIENCE, Upstream};
+
+#[test]
+fn the_limit_that_was_found_survives_a_change_of_the_upstream() {
+    let upstream = Upstream::answering(|request| match request.target() {
+        "/busy" => Answer::raw("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"),
+        _ => Answer::text("hello"),
+    });
+    let limits = "algorithm = 'aimd'\nmin = 5\nmax = 100";
+    let first = policy(&upstream, limits, "");
+    let guarded = Guarded::start(&first);
+    let begun = guarded.orders()["limit"].as_u64().unwrap();
+    let (mut client, began) = (guarded.gateway.connect(), Instant::now());
+    while guarded.orders()["limit"].as_u64().unwrap() >= begun - 5 {
+        client.get("/busy", &[]);
+        assert!(began.elapsed() < PATIENCE, "it has not moved: {:#}", guarded.orders());
+    }
+    let found = guarded.orders()["limit"].clone();
+    let endpoints = format!("endpoints = ['{}']", upstream.url());
+    let changed = first.replace(&endpoints, &format!("{endpoints}\ntimeout = '7s'"));
+    guarded.change(&changed, 2);
+    assert_eq!(guarded.orders()["limit"], found);
+    assert_eq!(client.get("/", &[]).status(), 200);
+
+    let narrower = changed.replace("max = 100", "max = 9").replace("min = 5", "min = 3");
+    guarded.change(&narrower, 3);
+    assert_eq!(guarded.orders()["limit"], 9, "within the new bounds");
+    assert_eq!(client.get("/", &[]).status(), 200);
+}
+
+#[test]
+fn a_new_limit_holds_at_once_and_those_in_flight_end_well() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let queue = "algorithm = 'fixed'\nmax = 3\nqueue = { timeout = '60s' }";
+    let guarded = Guarded::before(&upstream, queue, "");
+    let mut before: Vec<Client> = (0..5).map(|_| guarded.send("/held/before", &[])).collect();
+    guarded.until(|orders| orders["in_flight"] == 3 && orders["waiting"] == 2);
+
+    guarded.change(&policy(&upstream, ONE, ""), 2);
+    let orders = guarded.orders();
+    assert_eq!((&orders["limit"], &orders["in_flight"]), (&1.into(), &0.into()));
+    let mut first = guarded.send("/held/after", &[]);
+    upstream.wait_for(4);
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 503);
+
+    latch.open();
+    assert_eq!(first.response().status(), 200);
+    for client in &mut before {
+        assert_eq!(client.response().status(), 200, "they are served, also those who waited");
+    }
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 200);
+}
+
+#[test]
+fn a_policy_that_leaves_the_upstream_alone_leaves_those_who_wait_alone() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let guarded = Guarded::before(&upstream, super::ONE_AND_A_QUEUE, "");
+    let mut held = guarded.send("/held", &[]);
+    upstream.wait_for(1);
+    let mut waiting = guarded.line_up("/", &[], 1);
+    guarded.change(&policy(&upstream, super::ONE_AND_A_QUEUE, "[rule.all]\nquota = '1000/s'"), 2);
+    let orders = guarded.orders();
+    assert_eq!((&orders["in_flight"], &orders["waiting"]), (&1.into(), &1.into()), "the same places");
+    latch.open();
+    assert_eq!([held.response().status(), waiting.response().status()], [200; 2]);
+}

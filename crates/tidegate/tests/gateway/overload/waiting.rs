@@ -1,0 +1,167 @@
+//! Who is served next when a place comes back.
+
+use std::time::{Duration, Instant};
+
+use http::Request;
+
+use super::{Guarded, ONE_AND_A_QUEUE, PROXY, holding};
+use crate::support::{self, Client, H2Client, Latch, Upstream, request};
+
+const BELIEVED: &str = "[criticality]\nfrom = 'header:x-criticality'\n[caller]\nfrom = 'header:x-api-key'";
+
+/// A gateway whose only place is taken until the latch opens.
+fn full(upstream: &Upstream, concurrency: &str) -> (Guarded, Client) {
+    let guarded = Guarded::before(upstream, concurrency, BELIEVED);
+    let held = guarded.send("/held", &[]);
+    upstream.wait_for(1);
+    (guarded, held)
+}
+
+/// Lets these wait one behind another, and gives them in the order in which they were served.
+fn served(concurrency: &str, waiting: &[(&str, &str, &str)]) -> Vec<String> {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let (guarded, mut held) = full(&upstream, concurrency);
+    let mut clients: Vec<Client> = (1..)
+        .zip(waiting)
+        .map(|(count, (target, level, caller))| {
+            guarded.line_up(target, &[("x-criticality", level), ("x-api-key", caller)], count)
+        })
+        .collect();
+    latch.open();
+    assert_eq!(held.response().status(), 200);
+    for client in &mut clients {
+        assert_eq!(client.response().status(), 200);
+    }
+    upstream.targets().split_off(1)
+}
+
+#[test]
+fn the_most_critical_is_served_first_whoever_came_first() {
+    let waiting = [
+        ("/1-sheddable", "sheddable", "a"),
+        ("/2-critical", "critical", "a"),
+        ("/3-sheddable-plus", "sheddable_plus", "a"),
+        ("/4-critical-plus", "critical_plus", "a"),
+        ("/5-sheddable", "sheddable", "a"),
+        ("/6-critical-plus", "critical_plus", "a"),
+        ("/7-unsaid-so-critical", "unheard of", "a"),
+        ("/8-sheddable-plus", "sheddable_plus", "a"),
+    ];
+    let expected = [
+        "/4-critical-plus",
+        "/6-critical-plus",
+        "/2-critical",
+        "/7-unsaid-so-critical",
+        "/3-sheddable-plus",
+        "/8-sheddable-plus",
+        "/1-sheddable",
+        "/5-sheddable",
+    ];
+    for order in ["fifo", "adaptive_lifo"] {
+        let concurrency =
+            format!("algorithm = 'fixed'\nmax = 1\nqueue = {{ timeout = '60s', order = '{order}' }}");
+        assert_eq!(served(&concurrency, &waiting), expected, "{order}: none of these queues stands");
+    }
+}
+
+#[test]
+fn a_greedy_caller_waits_behind_its_own_requests_where_the_order_is_fair() {
+    let greedy = (0..30).map(|number| (format!("/greedy/{number}"), "greedy".to_owned()));
+    let modest = (0..4).map(|number| (format!("/modest/{number}"), format!("modest {number}")));
+    let waiting: Vec<(String, String)> = greedy.chain(modest).collect();
+    let waiting: Vec<_> =
+        waiting.iter().map(|(target, caller)| (target.as_str(), "critical", caller.as_str())).collect();
+    let concurrency = "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '60s', order = 'fair' }";
+    let served = served(concurrency, &waiting);
+    assert_eq!(served.len(), 34);
+    let last = served.iter().rposition(|target| target.starts_with("/modest")).unwrap();
+    // A caller has eight lists at most, so eight of its requests are served in a round.
+    assert!(last < 12, "{served:#?}");
+}
+
+#[test]
+fn the_newest_is_served_first_while_a_queue_stands() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let concurrency = "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '2s', order = 'adaptive_lifo' }";
+    let (guarded, mut held) = full(&upstream, concurrency);
+    // A queue stands once it has not been empty for twice as long as anybody may wait in it.
+    let (begun, mut clients) = (Instant::now(), Vec::new());
+    while begun.elapsed() < Duration::from_millis(4_500) {
+        // Of many callers, since some of them are shed after a while.
+        let (target, caller) = (format!("/{}", clients.len()), format!("caller {}", clients.len()));
+        let mut client = guarded.gateway.connect_from(PROXY);
+        let fields = [("x-criticality", "critical_plus"), ("x-api-key", &caller)];
+        client.send(request("GET", &target, &fields, ""));
+        clients.push(client);
+        // One after another, whichever thread of the gateway has its connection.
+        guarded.until(|orders| {
+            orders["waiting"].as_u64().unwrap() + guarded.turned_away() == clients.len() as u64
+        });
+    }
+    latch.open();
+    assert_eq!(held.response().status(), 200);
+    guarded.until(|orders| orders["waiting"] == 0 && orders["in_flight"] == 0);
+    let served: Vec<u32> =
+        upstream.targets()[1..].iter().map(|target| target[1..].parse().unwrap()).collect();
+    assert!(served.len() > 2 && served.is_sorted_by(|one, next| one > next), "{served:?}");
+}
+
+#[test]
+fn nobody_waits_for_longer_than_the_policy_says() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let (guarded, mut held) = full(&upstream, "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '300ms' }");
+    let begun = Instant::now();
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 503);
+    let waited = begun.elapsed();
+    assert!((Duration::from_millis(290)..Duration::from_secs(3)).contains(&waited), "{waited:?}");
+    let status = guarded.orders();
+    assert_eq!((&status["waiting"], &status["in_flight"]), (&0.into(), &1.into()));
+    latch.open();
+    assert_eq!(held.response().status(), 200);
+}
+
+#[test]
+fn no_more_wait_than_the_policy_says_and_the_least_critical_makes_room() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let (guarded, mut held) = full(
+        &upstream,
+        "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '60s', order = 'fifo', max_waiting = 2 }",
+    );
+    let level = |level| [("x-criticality", level)];
+    let mut first = guarded.line_up("/first", &level("sheddable"), 1);
+    let mut second = guarded.line_up("/second", &level("sheddable"), 2);
+    assert_eq!(guarded.gateway.connect_from(PROXY).get("/third", &level("sheddable")).status(), 503);
+    let mut critical = guarded.line_up("/critical", &level("critical"), 2);
+    assert_eq!(second.response().status(), 503, "it would have been served last");
+    latch.open();
+    for client in [&mut held, &mut critical, &mut first] {
+        assert_eq!(client.response().status(), 200);
+    }
+    assert_eq!(upstream.targets(), ["/held", "/critical", "/first"]);
+}
+
+#[test]
+fn requests_of_one_connection_wait_beside_each_other_over_http_2() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let (guarded, mut held) = full(&upstream, ONE_AND_A_QUEUE);
+    let client = H2Client::connect(guarded.gateway.address());
+    let asked: Vec<_> = (1..=3)
+        .map(|count| {
+            let request = Request::get("http://service.test/").body(support::full("")).unwrap();
+            let mut sender = client.sender();
+            let asked = client.runtime().spawn(async move { sender.send_request(request).await });
+            guarded.until(|orders| orders["waiting"] == count);
+            asked
+        })
+        .collect();
+    latch.open();
+    assert_eq!(held.response().status(), 200);
+    for asked in asked {
+        assert_eq!(client.runtime().block_on(asked).unwrap().unwrap().status(), 200);
+    }
+}
