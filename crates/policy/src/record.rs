@@ -50,7 +50,7 @@ pub struct Record {
     pub cost: Cost,
     /// Whether it passed.
     pub is_admitted: bool,
-    /// The rule that refused it.
+    /// The rule that refused it, or the upstream that turned it away: `upstream:orders`.
     pub rule: Option<String>,
     /// Why it was refused, in one word.
     pub reason: Option<String>,

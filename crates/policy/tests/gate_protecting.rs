@@ -349,6 +349,7 @@ fn both_are_explained() {
         (&1.0.into(), &128.into())
     );
     assert_eq!(json["rules"][1]["signals"][0]["target"], 0.85);
+    assert_eq!(json["rules"][0]["remaining"], 0, "of what is open to it");
 }
 
 #[test]

@@ -28,6 +28,10 @@ const TOP_CALLERS: usize = 32;
 /// [noted](super::recent), and in a flood one for so many.
 const ONE_IN: u32 = 16;
 
+/// Names from which on the counts of rules and upstreams that no policy has are let go. Some kilobytes each, and a policy
+/// that is changed every minute under new names would keep them all.
+const MOST_COUNTS: usize = 1_024;
+
 /// What one rule has decided since the gate was made, policies that replaced each other included.
 #[derive(Debug, Default)]
 pub(crate) struct RuleCounts {
@@ -220,15 +224,23 @@ impl Books {
 
     /// The counts of the upstream with this name.
     pub(crate) fn turned(&self, upstream: &str) -> Arc<TurnedCounts> {
-        let mut upstreams = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(upstreams.entry(upstream.to_owned()).or_default())
+        kept(&self.upstreams, upstream)
     }
 
     /// The counts of the rule with this name.
     pub(crate) fn counts(&self, rule: &str) -> Arc<RuleCounts> {
-        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(rules.entry(rule.to_owned()).or_default())
+        kept(&self.rules, rule)
     }
+}
+
+/// The counts with this name. Those that no policy has any more are kept for one that has them again, and let go when
+/// there are too many.
+fn kept<T: Default>(counts: &Mutex<BTreeMap<String, Arc<T>>>, name: &str) -> Arc<T> {
+    let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+    if counts.len() >= MOST_COUNTS {
+        counts.retain(|_, counts| Arc::strong_count(counts) > 1);
+    }
+    Arc::clone(counts.entry(name.to_owned()).or_default())
 }
 
 impl Part<'_> {
@@ -252,6 +264,19 @@ impl Part<'_> {
 mod tests {
     use super::*;
     use crate::policy::Server;
+
+    #[test]
+    fn counts_of_names_that_nobody_has_are_let_go_when_there_are_too_many() {
+        let books = Books::new(1).unwrap();
+        let held = books.counts("held");
+        held.admitted.add();
+        for number in 0..3_000 {
+            drop((books.counts(&number.to_string()), books.turned(&number.to_string())));
+        }
+        assert!(books.rules.lock().unwrap().len() <= MOST_COUNTS + 1);
+        assert!(books.upstreams.lock().unwrap().len() <= MOST_COUNTS + 1);
+        assert_eq!(books.counts("held").admitted.sum(), 1);
+    }
 
     #[test]
     fn what_is_shown_in_haste_is_what_is_shown() {

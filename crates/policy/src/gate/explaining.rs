@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Criticality, Refusal, Usage, Verdict};
+use tidegate_core::{Cost, Criticality, Refusal, Usage, Verdict};
 
 use super::keys::{Found, NoPart, Part};
 use super::plan::{Check, Choice, Measure, plan_names};
+use super::reserving::Room;
 use super::walk::{Ask, Given, Walk};
 use super::{Gate, Now};
 use crate::attributes::Attributes;
@@ -158,8 +159,10 @@ fn state(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> (Usage, String) {
             (places(table.in_flight(ask.key), *limit), format!("{limit} in flight"))
         }
         Measure::Reserved(reserved) => {
-            let capacity = reserved.room(walk.criticality).capacity;
-            (places(reserved.in_flight(ask.key), capacity), format!("{capacity} in flight"))
+            let Room { capacity, ceiling } = reserved.room(walk.criticality);
+            let taken = reserved.in_flight(ask.key);
+            let remaining = Cost::of(ceiling.saturating_sub(taken));
+            (Usage { remaining, ..places(taken, capacity) }, format!("{capacity} in flight"))
         }
         Measure::Shed(_) => (places(0, 0), String::new()),
     }
@@ -170,8 +173,7 @@ fn default_state(walk: &Walk<'_>, check: Check) -> (Usage, String) {
     match &walk.ruled(check.rule).rule.limit {
         Limit::Rate(rate) => {
             let most = rate.most();
-            let nothing = tidegate_core::Cost::ZERO;
-            let usage = Usage { limit: most, used: nothing, remaining: most, reset: Duration::ZERO };
+            let usage = Usage { limit: most, used: Cost::ZERO, remaining: most, reset: Duration::ZERO };
             (usage, rate.written.clone())
         }
         Limit::Concurrency(limit) => (places(0, *limit), format!("{limit} in flight")),

@@ -124,8 +124,8 @@ pub(crate) struct Note {
     pub(crate) fingerprint: Option<u64>,
     pub(crate) criticality: Criticality,
     pub(crate) cost: Cost,
-    /// The rule that refused, or the first in shadow that would have.
-    pub(crate) rule: Text<24>,
+    /// The rule or upstream that refused, or the first rule in shadow that would have.
+    pub(crate) rule: Text<40>,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) is_shadow_refused: bool,
     pub(crate) wait: Duration,
