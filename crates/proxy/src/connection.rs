@@ -4,10 +4,11 @@
 //! accepted ──PROXY header──> TLS ──> which protocol? ──> requests, each through the ingress ──> closed
 //! ```
 
-pub(crate) mod framing;
+pub(crate) mod http1;
 pub(crate) mod stream;
 pub(crate) mod watch;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +17,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::server::conn::{http1, http2};
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pin_project_lite::pin_project;
@@ -24,12 +28,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use self::framing::Framing;
+use self::http1::body::CallerBody;
+use self::http1::{Asked, Limits};
 use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
 use crate::ingress;
 use crate::listen::{Admittance, ListenerState, proxy_protocol};
+use crate::upgrade;
 use crate::worker::Worker;
 
 /// How many requests an HTTP/2 connection may have at once.
@@ -63,9 +69,10 @@ pub(crate) async fn serve(stream: TcpStream, from: SocketAddr, admittance: Admit
     let Ok(Ok((stream, caller))) = timeout(head_timeout, prepare).await else { return };
     match stream {
         Prepared::Plain(stream, Spoken::Http1) => serve_http1(stream, caller).await,
-        Prepared::Plain(stream, Spoken::H2) => serve_h2(stream, caller).await,
-        Prepared::Tls(stream, Spoken::Http1) => serve_http1(*stream, caller).await,
-        Prepared::Tls(stream, Spoken::H2) => serve_h2(*stream, caller).await,
+        // Boxed, so that other connections do not hold the room for it.
+        Prepared::Plain(stream, Spoken::H2) => Box::pin(serve_h2(stream, caller)).await,
+        Prepared::Tls(stream, Spoken::Http1) => Box::pin(serve_http1(*stream, caller)).await,
+        Prepared::Tls(stream, Spoken::H2) => Box::pin(serve_h2(*stream, caller)).await,
     }
 }
 
@@ -147,18 +154,16 @@ where
 {
     let watch = Arc::clone(&caller.watch);
     let spec = caller.listener.spec();
-    let server = http1_server(spec.max_header_bytes, spec.max_headers);
-    let io = TokioIo::new(Watched::http1(stream, Arc::clone(&watch), Framing::default()));
-    let service = service_fn(move |request| ingress::serve(&caller, request));
-    let connection = server.serve_connection(io, service).with_upgrades();
-    Served { connection, watch: Over(watch), is_draining: false }.await;
-}
-
-/// What reads the requests of an HTTP/1 connection.
-pub(crate) fn http1_server(max_header_bytes: usize, max_headers: usize) -> http1::Builder {
-    let mut server = http1::Builder::new();
-    server.max_buf_size(max_header_bytes.max(8192)).max_headers(max_headers).half_close(false).writev(false);
-    server
+    let limits = Limits { max_header_bytes: spec.max_header_bytes, max_headers: spec.max_headers };
+    let serve = |asked| ingress::serve(&caller, asked);
+    let mut connection = http1::Connection::new(stream, limits, Arc::clone(&watch), serve);
+    Served { connection: &mut connection, watch: Over(watch), is_draining: false }.await;
+    if let Some((stream, unread, mut answer)) = connection.into_turned()
+        && let Some(to) = answer.take_turned()
+    {
+        drop(answer);
+        Box::pin(upgrade::join(upgrade::Turned { stream, unread }, to, &caller)).await;
+    }
 }
 
 async fn serve_h2<S>(stream: S, caller: Arc<Caller>)
@@ -176,8 +181,11 @@ where
         .max_header_list_size(u32::try_from(spec.max_header_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_EVERY);
-    let io = TokioIo::new(Watched::h2(stream, Arc::clone(&watch)));
-    let service = service_fn(move |request| ingress::serve(&caller, request));
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&watch)));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answered = ingress::serve(&caller, Ok(request.map(CallerBody::H2)));
+        async { Ok::<_, Infallible>(answered.await) }
+    });
     let connection = server.serve_connection(io, service);
     Served { connection, watch: Over(watch), is_draining: false }.await;
 }
@@ -225,31 +233,30 @@ trait Drain {
     fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
 }
 
-impl<I, S> Drain for http1::UpgradeableConnection<I, S>
+impl<S, A, F, B> Drain for &mut http1::Connection<S, A, F, B>
 where
-    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-    S: hyper::service::HttpService<hyper::body::Incoming>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    S::ResBody: 'static,
-    <S::ResBody as hyper::body::Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S: AsyncRead + AsyncWrite + Unpin,
+    A: FnMut(Asked) -> F,
+    F: Future<Output = Response<B>>,
+    B: Body<Data = Bytes> + Unpin,
 {
     fn drain(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
+        self.get_mut().drain();
     }
 
     fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll(cx).map(drop)
+        self.get_mut().poll_served(cx)
     }
 }
 
 impl<I, S> Drain for http2::Connection<I, S, Streams>
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin,
-    S: hyper::service::HttpService<hyper::body::Incoming>,
+    S: hyper::service::HttpService<Incoming>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     S::ResBody: Send + 'static,
-    <S::ResBody as hyper::body::Body>::Data: Send,
-    <S::ResBody as hyper::body::Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    <S::ResBody as Body>::Data: Send,
+    <S::ResBody as Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     S::Future: Send + 'static,
 {
     fn drain(self: Pin<&mut Self>) {

@@ -1,12 +1,12 @@
-//! What a fuzzer may reach of what strangers' bytes reach. It is there only with the feature `fuzzing`.
+//! What a fuzzer may reach of what strangers' bytes reach. It is there only with the feature `fuzzing`, and in tests.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -17,9 +17,8 @@ use hyper_util::rt::TokioIo;
 use tidegate_policy::policy::{ClientAddress, Network, Server};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection::framing::Framing;
-use crate::connection::http1_server;
-use crate::connection::watch::{Watch, Watched};
+use crate::connection::http1::{self, Asked, Limits};
+use crate::connection::watch::Watch;
 use crate::listen::proxy_protocol;
 use crate::ticks::Ticks;
 use crate::upstream::UpstreamBody;
@@ -72,63 +71,85 @@ pub fn strip(headers: &mut HeaderMap, is_upgrade: bool) {
     head::strip(headers, is_upgrade);
 }
 
-/// What is known of the messages in some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Followed {
-    /// How many heads were seen whole.
-    pub heads: u64,
-    /// The first message that is unsound, counted from one.
-    pub unsound: Option<u64>,
+/// A request as whoever served it saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its method and target.
+    pub first_line: String,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
-/// Follows bytes that come in pieces of a size.
+/// The requests that are served whole of a connection on which these bytes come, in pieces of a size, and then nothing
+/// more. The first that is unclear is refused, and nothing behind it is served.
 #[must_use]
-pub fn follow(bytes: &[u8], piece: usize) -> Followed {
-    let mut framing = Framing::default();
-    bytes.chunks(piece.max(1)).for_each(|piece| framing.follow(piece));
-    Followed { heads: framing.heads(), unsound: framing.unsound().map(|(number, _)| number) }
-}
-
-/// How many requests are served of a connection on which these bytes come, in pieces of a size, and then nothing more.
-/// The first that is found unsound is refused, and nothing behind it is served.
-#[must_use]
-pub fn served(bytes: &[u8], piece: usize) -> u64 {
+pub fn served(bytes: &[u8], piece: usize) -> Vec<Seen> {
+    let seen = RefCell::default();
     let watch = Arc::new(Watch::new(Arc::new(Ticks::new())));
-    let served = AtomicU64::new(0);
-    let service = service_fn(|request: Request<Incoming>| {
-        let is_sound = watch.begin().is_none() && head::check(&request).is_ok();
-        if is_sound {
-            served.fetch_add(1, Ordering::Relaxed);
-        }
-        answer(request, !is_sound)
-    });
-    let given = Given { left: bytes, piece: piece.max(1) };
-    let io = TokioIo::new(Watched::http1(given, Arc::clone(&watch), Framing::default()));
-    let mut connection = pin!(http1_server(64 * 1024, 128).serve_connection(io, service));
-    // What is read does not make it wait; a bound all the same, for nobody would wake it.
-    for _ in 0..=bytes.len() {
-        if connection.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-            break;
-        }
-    }
-    served.into_inner()
+    let limits = Limits { max_header_bytes: 64 * 1024, max_headers: 128 };
+    let serve = |asked: Asked| answer(asked.ok(), &seen);
+    let mut connection = http1::Connection::new(Given::new(bytes, piece), limits, watch, serve);
+    until_ended(bytes, |cx| connection.poll_served(cx));
+    drop(connection);
+    seen.into_inner()
 }
 
-async fn answer(request: Request<Incoming>, must_close: bool) -> Result<Response<UpstreamBody>, Infallible> {
-    let mut response = Response::new(UpstreamBody::text(Bytes::new()));
-    if must_close {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        return Ok(response);
+/// The same as a server sees it that is lenient in places.
+#[must_use]
+pub fn served_leniently(bytes: &[u8], piece: usize) -> Vec<Seen> {
+    let seen = RefCell::default();
+    let service = service_fn(|request: Request<Incoming>| async {
+        Ok::<_, Infallible>(answer(Some(request), &seen).await)
+    });
+    let mut server = hyper::server::conn::http1::Builder::new();
+    server.half_close(false).max_headers(128);
+    {
+        let mut connection = pin!(server.serve_connection(TokioIo::new(Given::new(bytes, piece)), service));
+        until_ended(bytes, |cx| connection.as_mut().poll(cx).map(drop));
     }
-    let mut body = request.into_body();
-    while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
-    Ok(response)
+    seen.into_inner()
+}
+
+/// What is read does not make it wait; a bound all the same, for nobody would wake it.
+fn until_ended(bytes: &[u8], mut poll: impl FnMut(&mut Context<'_>) -> Poll<()>) {
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..=bytes.len() {
+        if poll(&mut cx).is_ready() {
+            return;
+        }
+    }
+}
+
+/// Answers a request when it has come whole; whatever else with the end of the connection.
+async fn answer<B>(asked: Option<Request<B>>, seen: &RefCell<Vec<Seen>>) -> Response<UpstreamBody>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let mut response = Response::new(UpstreamBody::text(Bytes::new()));
+    let Some(mut request) = asked.filter(|request| head::check(request).is_ok()) else {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    };
+    let mut body = Vec::new();
+    while let Some(frame) = poll_fn(|cx| Pin::new(request.body_mut()).poll_frame(cx)).await {
+        let Ok(frame) = frame else { return response };
+        body.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+    }
+    let first_line = format!("{} {}", request.method(), request.uri());
+    seen.borrow_mut().push(Seen { first_line, body });
+    response
 }
 
 /// Bytes that come in pieces; then nothing more comes. What is written to it is forgotten.
 struct Given<'a> {
     left: &'a [u8],
     piece: usize,
+}
+
+impl<'a> Given<'a> {
+    fn new(bytes: &'a [u8], piece: usize) -> Self {
+        Self { left: bytes, piece: piece.max(1) }
+    }
 }
 
 impl AsyncRead for Given<'_> {
@@ -159,5 +180,54 @@ impl AsyncWrite for Given<'_> {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What messages are made of, and what they should not be made of.
+    const PARTS: &[&str] = &[
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
+        "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST /c HTTP/1.1\r\n",
+        "GET /old HTTP/1.0\r\n",
+        "Host: a\r\n",
+        "Content-Length: 3\r\n",
+        "content-length:0\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Connection: close\r\n",
+        "Connection: keep-alive\r\n",
+        "Expect: 100-continue\r\n",
+        "X: y",
+        " folded\r\n",
+        "\r\n",
+        "\n",
+        "\r",
+        "3\r\nabc\r\n",
+        "3;x=y\r\nabc\r\n",
+        "3 \r\n",
+        "abc",
+        "0\r\n\r\n",
+        "0\r\nT: 1\r\n\r\n",
+        "0\n",
+    ];
+
+    proptest! {
+        #[test]
+        fn what_is_served_does_not_depend_on_cuts_and_is_what_others_see(
+            parts in prop::collection::vec(0..PARTS.len(), 1..12),
+            piece in 1_usize..40,
+        ) {
+            let bytes: String = parts.into_iter().map(|part| PARTS[part]).collect();
+            let seen = served(bytes.as_bytes(), bytes.len());
+            prop_assert_eq!(&served(bytes.as_bytes(), piece), &seen, "{:?}", bytes);
+            let leniently = served_leniently(bytes.as_bytes(), bytes.len());
+            prop_assert!(leniently.starts_with(&seen), "{:?}: {:?}, others see {:?}", bytes, seen, leniently);
+        }
     }
 }

@@ -139,6 +139,9 @@ fn ends_here(name: &str) -> Option<HeaderName> {
 
 /// Keeps of `TE` what goes on: the caller's word that it takes trailers.
 fn keep_trailers(headers: &mut HeaderMap) {
+    if !headers.contains_key(header::TE) {
+        return;
+    }
     let Entry::Occupied(mut entry) = headers.entry(header::TE) else { return };
     let takes = entry.iter().any(|line| {
         line.to_str()

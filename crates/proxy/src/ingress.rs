@@ -15,14 +15,12 @@ mod answer;
 mod forward;
 mod way;
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use tidegate_core::Refusal;
 use tidegate_policy::policy::Route;
 use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused, Turned};
@@ -36,6 +34,8 @@ use self::way::{Undecided, Way};
 use crate::chance;
 use crate::client;
 use crate::connection::Caller;
+use crate::connection::http1::body::CallerBody;
+use crate::connection::http1::{Asked, Unserved};
 use crate::figures::RouteFigures;
 use crate::head::{self, Hop};
 use crate::settings::Settings;
@@ -47,23 +47,42 @@ type Answer = Box<Response<AnswerBody>>;
 /// only what is sent on has to wait for others.
 pub(crate) fn serve(
     caller: &Arc<Caller>,
-    request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<AnswerBody>, Infallible>> + Send + use<> {
+    asked: Asked,
+) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
+    let step = match asked {
+        Ok(request) => decide(caller, request),
+        Err(unserved) => Err(unread(caller, unserved)),
+    };
+    async move {
+        match step {
+            // Boxed, so that a refusal does not carry the room for it about.
+            Ok(forward) => Box::pin(forward.go()).await,
+            Err(answer) => *answer,
+        }
+    }
+}
+
+fn decide(caller: &Arc<Caller>, request: Request<CallerBody>) -> Result<Box<Forward>, Answer> {
     let worker = &caller.worker;
     let is_timed = worker.shared.overhead.is_next(worker.number);
-    let walk = Walk::new(caller, &request);
+    let walk = Walk::new(caller, request.headers());
     let began = walk.now.moment;
     let step = walk.go(request);
     if is_timed {
         let took = worker.shared.clock.moment().since(began);
         worker.shared.overhead.decided_in(worker.number, took);
     }
-    async move {
-        match step {
-            // Boxed, so that a refusal does not carry the room for it about.
-            Ok(forward) => Ok(Box::pin(forward.go()).await),
-            Err(answer) => Ok(*answer),
-        }
+    step
+}
+
+/// The answer to what could not be read as a request.
+fn unread(caller: &Arc<Caller>, why: Unserved) -> Answer {
+    let walk = Walk::new(caller, &HeaderMap::new());
+    caller.watch.begin();
+    match why {
+        Unserved::Unclear(what) => walk.unsound(what),
+        Unserved::TooLarge => walk.bare(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+        Unserved::TooLong => walk.bare(StatusCode::URI_TOO_LONG),
     }
 }
 
@@ -76,24 +95,22 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(caller: &'a Arc<Caller>, request: &Request<Incoming>) -> Self {
+    fn new(caller: &'a Arc<Caller>, headers: &HeaderMap) -> Self {
         let settings = caller.worker.settings();
-        let speech = Speech::of(request.headers());
+        let speech = Speech::of(headers);
         let now = caller.worker.shared.clock.now();
         Self { caller, settings, speech, now }
     }
 
     /// What is sent on, or the answer.
-    fn go(self, mut request: Request<Incoming>) -> Result<Box<Forward>, Answer> {
-        let flaw = self.caller.watch.begin();
-        if let Err(what) = flaw.map_or_else(|| head::check(&request), Err) {
+    fn go(self, mut request: Request<CallerBody>) -> Result<Box<Forward>, Answer> {
+        self.caller.watch.begin();
+        if let Err(what) = head::check(&request) {
             return Err(self.unsound(what));
         }
         // Over HTTP/1 the parser has counted them.
         if request.headers().len() > self.caller.listener.spec().max_headers {
-            let mut response = Response::new(Bytes::new());
-            *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(self.answer(response, None));
+            return Err(self.bare(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
         self.drop_aliases(&mut request);
         let asked = self
@@ -118,6 +135,13 @@ impl<'a> Walk<'a> {
         self.answer(response, None)
     }
 
+    /// An answer that is no more than its status.
+    fn bare(&self, status: StatusCode) -> Answer {
+        let mut response = Response::new(Bytes::new());
+        *response.status_mut() = status;
+        self.answer(response, None)
+    }
+
     fn answer(&self, response: Response<Bytes>, noted: Option<Noted>) -> Answer {
         let mut ticket = Ticket::new(Arc::clone(self.caller), noted);
         ticket.status(response.status());
@@ -125,7 +149,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes away fields that a service could mistake for the key of a rule.
-    fn drop_aliases(&self, request: &mut Request<Incoming>) {
+    fn drop_aliases(&self, request: &mut Request<CallerBody>) {
         if !self.settings.has_dashed_keys() {
             return;
         }
@@ -140,7 +164,7 @@ impl<'a> Walk<'a> {
     fn ask(
         &self,
         attributes: &Attributes<'_>,
-        request: &Request<Incoming>,
+        request: &Request<CallerBody>,
     ) -> Result<(Admission, Ticket, Way), Answer> {
         let gate = &self.caller.worker.shared.gate;
         let admitted = match gate.decide(self.now, attributes) {
@@ -200,7 +224,7 @@ impl<'a> Walk<'a> {
         &self,
         admitted: &Admitted,
         attributes: &Attributes<'_>,
-        request: &Request<Incoming>,
+        request: &Request<CallerBody>,
     ) -> Result<Way, (&str, Refusal)> {
         let route = admitted.route().filter(|route| !route.is_exempt);
         let upstream = route.and_then(|route| self.settings.upstream(route.upstream.as_deref()?));
@@ -255,7 +279,7 @@ impl<'a> Walk<'a> {
     }
 
     /// For whom the request is sent.
-    fn peer(&self, request: &Request<Incoming>) -> Peer {
+    fn peer(&self, request: &Request<CallerBody>) -> Peer {
         let Hop { address, is_trusted, .. } = self.caller.hop;
         if !is_trusted {
             return Peer::new(address);

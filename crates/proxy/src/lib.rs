@@ -9,6 +9,7 @@
 //! | how it is started, given policies and drained | [`Gateway`] |
 //! | sockets, certificates, how many connections | `listen` |
 //! | one connection, its limits in time, unsound framing | `connection` |
+//! | HTTP/1 as bytes | `http1`, and on the two sides `connection::http1` and `upstream::http1` |
 //! | the walk of a request | `ingress` |
 //! | fields that end here or are added | `head`, `client` |
 //! | endpoints and connections to them | `upstream` |
@@ -22,11 +23,12 @@ mod connection;
 mod criticality;
 mod degrade;
 pub mod figures;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod gateway;
 mod head;
+mod http1;
 mod ingress;
 mod listen;
 mod overload;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::sync::Notify;
 
 use crate::connection::Caller;
-use crate::upstream::Turned;
+use crate::upstream;
 
 /// A worker's connections that have turned to another protocol.
 #[derive(Debug, Default)]
@@ -37,23 +36,30 @@ impl Tunnels {
     }
 }
 
-/// Joins the two sides once the caller's has turned as well. From then on bytes go both ways until one side ends.
-pub(crate) fn join(from: OnUpgrade, mut to: Turned, caller: &Arc<Caller>) {
-    caller.watch.leave();
+/// A caller's connection that has turned to another protocol.
+#[derive(Debug)]
+pub(crate) struct Turned<S> {
+    pub(crate) stream: S,
+    /// What has been read already.
+    pub(crate) unread: Bytes,
+}
+
+/// Joins the two sides: bytes go both ways until one side ends.
+pub(crate) async fn join<S>(mut from: Turned<S>, mut to: upstream::Turned, caller: &Arc<Caller>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let tunnel = Tunnel::begin(caller);
-    tokio::spawn(async move {
-        let Ok(from) = from.await else { return };
-        let mut from = TokioIo::new(from);
-        let passing = async {
-            from.write_all(&to.unread).await?;
-            copy_bidirectional(&mut from, &mut to.stream).await
-        };
-        tokio::select! {
-            // How it ends is the business of those who speak over it.
-            _ended = passing => {}
-            () = tunnel.0.worker.tunnels.closed() => {}
-        }
-    });
+    let passing = async {
+        from.stream.write_all(&to.unread).await?;
+        to.stream.write_all(&from.unread).await?;
+        copy_bidirectional(&mut from.stream, &mut to.stream).await
+    };
+    tokio::select! {
+        // How it ends is the business of those who speak over it.
+        _ended = passing => {}
+        () = tunnel.0.worker.tunnels.closed() => {}
+    }
 }
 
 /// One of them. It holds the connection's place among those a listener may have.

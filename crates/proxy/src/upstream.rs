@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use http::{Method, Request, Response};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tidegate_core::Moment;
 use tidegate_core::permit::Outcome;
 use tidegate_policy::policy;
@@ -31,9 +31,10 @@ pub(crate) use self::connect::Connector;
 use self::endpoint::{Endpoint, InFlight};
 use self::lane::{SendFailure, Wanted};
 use crate::chance;
+use crate::connection::http1::body::CallerBody;
 
 /// What is sent to an upstream.
-pub(crate) type RequestBody = tidegate_tower::body::CountedBody<Patient<Incoming>>;
+pub(crate) type RequestBody = tidegate_tower::body::CountedBody<Patient<CallerBody>>;
 
 /// Why an upstream gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What is known of a connection while it is served, and who waits for whom.
 //!
-//! Three parties meet here: the bytes that pass ([`Watched`]), the requests that are served, and the worker that looks
+//! Three parties meet here: the bytes that pass (of HTTP/2 through [`Watched`]), the requests that are served, and the worker that looks
 //! a few times a second whether somebody has kept everybody waiting for too long:
 //!
 //! | nothing moves, and the connection waits for | it is closed after |
@@ -21,7 +21,6 @@ use pin_project_lite::pin_project;
 use tidegate_policy::policy::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::framing::{Awaited, Flaw, Framing};
 use crate::ticks::{Ticks, millis};
 
 /// No tick: nothing is waited for.
@@ -38,6 +37,17 @@ pub(crate) enum Order {
     Close,
 }
 
+/// What a connection is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// The first byte of a request.
+    Request,
+    /// The rest of a head.
+    Head,
+    /// The rest of a body.
+    Body,
+}
+
 /// One connection, as its three parties see it. All accesses are relaxed: they run on one thread, but for orders.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -47,11 +57,6 @@ pub(crate) struct Watch {
     is_over: AtomicBool,
     /// Requests that have been called and whose answer has not ended.
     in_flight: AtomicU32,
-    /// Requests that have been called.
-    called: AtomicU64,
-    unsound: OnceLock<(u64, Flaw)>,
-    /// Whether another protocol is spoken by now.
-    is_elsewhere: AtomicBool,
     awaited: AtomicU8,
     /// When it began to wait for what is awaited.
     since: AtomicU64,
@@ -70,9 +75,6 @@ impl Watch {
             waker: OnceLock::new(),
             is_over: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
-            called: AtomicU64::new(0),
-            unsound: OnceLock::new(),
-            is_elsewhere: AtomicBool::new(false),
             awaited: AtomicU8::new(Awaited::Head as u8),
             since,
             is_reading: AtomicBool::new(false),
@@ -80,22 +82,15 @@ impl Watch {
         }
     }
 
-    /// A request is called; says what is wrong with it, if anything is.
-    pub(crate) fn begin(&self) -> Option<Flaw> {
+    /// A request is called.
+    pub(crate) fn begin(&self) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let number = self.called.fetch_add(1, Ordering::Relaxed) + 1;
-        self.unsound.get().filter(|(unsound, _)| *unsound <= number).map(|(_, flaw)| *flaw)
     }
 
     /// Its answer has ended.
     pub(crate) fn end(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.since.store(self.ticks.now(), Ordering::Relaxed);
-    }
-
-    /// Another protocol is spoken from here on, with limits of its own.
-    pub(crate) fn leave(&self) {
-        self.is_elsewhere.store(true, Ordering::Relaxed);
     }
 
     /// The connection has ended.
@@ -129,9 +124,6 @@ impl Watch {
 
     /// What to order when somebody has kept it waiting for too long.
     pub(crate) fn overdue(&self, now: u64, listener: &Listener) -> Option<Order> {
-        if self.is_elsewhere.load(Ordering::Relaxed) {
-            return None;
-        }
         let waited = |since: &AtomicU64| now.saturating_sub(since.load(Ordering::Relaxed));
         if waited(&self.stalled) > millis(listener.body_idle_timeout) {
             return Some(Order::Close);
@@ -158,89 +150,66 @@ impl Watch {
         (waited > millis(limit)).then_some(order)
     }
 
-    /// Bytes came; `was` is what was awaited before.
-    fn came(&self, was: Awaited, awaited: Awaited) {
-        // A head is counted from its first byte, so that a byte a second does not keep a connection.
-        if !(was == Awaited::Head && awaited == Awaited::Head) {
+    pub(crate) fn ticks(&self) -> &Ticks {
+        &self.ticks
+    }
+
+    /// Says what it waits for from now on. A head is counted from its first byte, so that a byte a second does not
+    /// keep a connection.
+    pub(crate) fn awaits(&self, awaited: Awaited) {
+        let was = self.awaited.load(Ordering::Relaxed);
+        if was != awaited as u8 || awaited != Awaited::Head {
             self.since.store(self.ticks.now(), Ordering::Relaxed);
+            self.awaited.store(awaited as u8, Ordering::Relaxed);
+            self.is_reading.store(false, Ordering::Relaxed);
         }
-        self.awaited.store(awaited as u8, Ordering::Relaxed);
+    }
+
+    /// A part of the body came.
+    pub(crate) fn came(&self) {
+        self.since.store(self.ticks.now(), Ordering::Relaxed);
         self.is_reading.store(false, Ordering::Relaxed);
     }
 
     /// There is nothing to read yet.
-    fn waits(&self) {
+    pub(crate) fn waits(&self) {
         if !self.is_reading.swap(true, Ordering::Relaxed)
             && self.awaited.load(Ordering::Relaxed) == Awaited::Body as u8
         {
             self.since.store(self.ticks.now(), Ordering::Relaxed);
         }
     }
+
+    /// Whether the peer took what was sent.
+    pub(crate) fn wrote(&self, is_taken: bool) {
+        if is_taken {
+            self.stalled.store(NEVER, Ordering::Relaxed);
+        } else if self.stalled.load(Ordering::Relaxed) == NEVER {
+            self.stalled.store(self.ticks.now(), Ordering::Relaxed);
+        }
+    }
 }
 
 pin_project! {
-    /// A connection whose bytes are watched.
+    /// An HTTP/2 connection whose bytes are watched. Its requests share it, so it is only idle or not. Frames alone
+    /// keep no connection: a peer could send them for ever, and never a request.
     pub(crate) struct Watched<S> {
         #[pin]
         stream: S,
         watch: Arc<Watch>,
-        // None for HTTP/2, whose frames say by themselves where they end.
-        framing: Option<Framing>,
     }
 }
 
 impl<S> Watched<S> {
-    pub(crate) const fn http1(stream: S, watch: Arc<Watch>, framing: Framing) -> Self {
-        Self { stream, watch, framing: Some(framing) }
-    }
-
-    /// Its requests share the connection, so it is only idle or not.
-    pub(crate) fn h2(stream: S, watch: Arc<Watch>) -> Self {
-        watch.awaited.store(Awaited::Request as u8, Ordering::Relaxed);
-        Self { stream, watch, framing: None }
+    pub(crate) fn new(stream: S, watch: Arc<Watch>) -> Self {
+        watch.awaits(Awaited::Request);
+        Self { stream, watch }
     }
 }
 
 impl<S: AsyncRead> AsyncRead for Watched<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.project();
-        let before = buf.filled().len();
-        let read = this.stream.poll_read(cx, buf);
-        let came = buf.filled().get(before..).unwrap_or_default();
-        if came.is_empty() {
-            if read.is_pending() {
-                this.watch.waits();
-            }
-            return read;
-        }
-        match this.framing {
-            Some(framing) if this.watch.is_elsewhere.load(Ordering::Relaxed) => framing.leave(),
-            Some(framing) => {
-                let was = framing.awaited();
-                framing.follow(came);
-                this.watch.came(was, framing.awaited());
-                if let Some(unsound) = framing.unsound() {
-                    this.watch.unsound.get_or_init(|| unsound);
-                }
-            }
-            // Frames alone keep no connection: a peer could send them for ever, and never a request.
-            None => {}
-        }
-        read
-    }
-}
-
-impl<S: AsyncWrite> Watched<S> {
-    /// Notes whether the peer takes what is sent.
-    fn wrote<T>(watch: &Watch, wrote: &Poll<T>) {
-        let stalled = &watch.stalled;
-        match wrote {
-            Poll::Ready(_) => stalled.store(NEVER, Ordering::Relaxed),
-            Poll::Pending if stalled.load(Ordering::Relaxed) == NEVER => {
-                stalled.store(watch.ticks.now(), Ordering::Relaxed);
-            }
-            Poll::Pending => {}
-        }
+        self.project().stream.poll_read(cx, buf)
     }
 }
 
@@ -248,7 +217,7 @@ impl<S: AsyncWrite> AsyncWrite for Watched<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.project();
         let wrote = this.stream.poll_write(cx, buf);
-        Self::wrote(this.watch, &wrote);
+        this.watch.wrote(wrote.is_ready());
         wrote
     }
 
@@ -259,7 +228,7 @@ impl<S: AsyncWrite> AsyncWrite for Watched<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
         let wrote = this.stream.poll_write_vectored(cx, bufs);
-        Self::wrote(this.watch, &wrote);
+        this.watch.wrote(wrote.is_ready());
         wrote
     }
 

@@ -15,7 +15,7 @@ use tidegate_tower::body::GuardedBody;
 use super::way::Undecided;
 use crate::connection::{Caller, stream};
 use crate::figures::RouteFigures;
-use crate::upstream::UpstreamBody;
+use crate::upstream::{Turned, UpstreamBody};
 
 /// What a request is noted with whose caller went away before there was an answer.
 const GONE: u16 = 499;
@@ -26,17 +26,29 @@ pin_project! {
         #[pin]
         body: GuardedBody<UpstreamBody>,
         ticket: Ticket,
+        // The upstream's connection, where it has turned to another protocol.
+        turned: Option<Box<Turned>>,
     }
 }
 
 impl AnswerBody {
     pub(super) const fn served(body: GuardedBody<UpstreamBody>, ticket: Ticket) -> Self {
-        Self { body, ticket }
+        Self { body, ticket, turned: None }
     }
 
     /// A short text of ours.
     pub(super) const fn text(text: Bytes, ticket: Ticket) -> Self {
-        Self { body: GuardedBody::refused(text), ticket }
+        Self { body: GuardedBody::refused(text), ticket, turned: None }
+    }
+
+    /// Another protocol is spoken behind the answer's head.
+    pub(super) fn turn(&mut self, turned: Option<Turned>) {
+        self.turned = turned.map(Box::new);
+    }
+
+    /// The upstream's connection, where it has turned to another protocol.
+    pub(crate) fn take_turned(&mut self) -> Option<Turned> {
+        self.turned.take().map(|turned| *turned)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
+use http_body::Body;
 use tidegate_core::Refusal;
 use tidegate_policy::Admitted;
 use tidegate_policy::policy::Route;
@@ -14,10 +14,10 @@ use tidegate_tower::{Admission, Bulkhead, Clock};
 
 use super::answer::{AnswerBody, Ticket};
 use super::way::Way;
+use crate::connection::http1::body::CallerBody;
 use crate::criticality;
 use crate::head::{self, Forwards};
 use crate::settings::Settings;
-use crate::upgrade;
 use crate::upstream::{CallFailure, Patient, UpstreamBody, orca};
 
 pub(super) struct Forward {
@@ -26,7 +26,7 @@ pub(super) struct Forward {
     pub(super) admission: Admission,
     pub(super) ticket: Ticket,
     pub(super) way: Way,
-    pub(super) request: Request<Incoming>,
+    pub(super) request: Request<CallerBody>,
 }
 
 /// What is left of a request once it has been sent on.
@@ -57,7 +57,6 @@ impl Forward {
         }
         let caller = sent.ticket.caller();
         let is_upgrade = may_upgrade(route, &request);
-        let upgrading = is_upgrade.then(|| hyper::upgrade::on(&mut request));
         let patience =
             (request.version() == Version::HTTP_2).then(|| caller.listener.spec().body_idle_timeout);
         head::send_on(&mut request, &caller.hop, sent.settings.server.client_address, is_upgrade);
@@ -70,15 +69,15 @@ impl Forward {
             Ok(mut response) => {
                 sent.served(place, upstream.door(caller.worker.number), &mut response);
                 let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-                if is_upgraded {
-                    // An upstream that turns to another protocol without being asked is none.
-                    let (Some(from), Some(to)) = (upgrading, response.body_mut().take_turned()) else {
-                        return sent.trouble(Trouble::Unreachable);
-                    };
-                    upgrade::join(from, to, caller);
+                let turned = response.body_mut().take_turned();
+                // An upstream that turns to another protocol without being asked is none.
+                if is_upgraded && (!is_upgrade || turned.is_none()) {
+                    return sent.trouble(Trouble::Unreachable);
                 }
                 head::send_back(&mut response, is_upgraded);
-                sent.answer(response)
+                let mut response = sent.answer(response);
+                response.body_mut().turn(turned);
+                response
             }
             Err(failure) => {
                 if let (Some(place), Some(outcome)) = (place, failure.outcome()) {
@@ -152,8 +151,11 @@ impl Sent {
 }
 
 /// Whether the request may turn to another protocol.
-fn may_upgrade(route: &Route, request: &Request<Incoming>) -> bool {
-    if route.upgrades.is_empty() || request.method() != Method::GET {
+fn may_upgrade(route: &Route, request: &Request<CallerBody>) -> bool {
+    let is_plain = request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && request.body().is_end_stream();
+    if route.upgrades.is_empty() || !is_plain {
         return false;
     }
     head::upgrade_of(request.headers()).is_some_and(|wanted| route.upgrades.contains(&wanted))

@@ -12,7 +12,6 @@
 //! A connection is used again only if both sides agree where the answer ended: it says so, everything that was read
 //! belonged to it, and the request was sent to its last byte. Dropping it closes it.
 
-mod chunks;
 mod read;
 mod stream;
 #[cfg(test)]
@@ -31,10 +30,13 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use self::chunks::{Chunks, Found};
 use self::read::{Ending, take_head};
 pub(crate) use self::stream::Stream;
-use self::write::{Framing, Upload, write_head};
+use self::write::write_head;
+use crate::http1::Flaw;
+use crate::http1::chunks::Found;
+use crate::http1::outgoing::{Framing, Outgoing};
+use crate::http1::rest::Rest;
 
 /// How much is read at once as long as nothing is known: a head, with a small body behind it.
 const READ: usize = 8 * 1024;
@@ -77,13 +79,10 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// What of an answer is still to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
-    Nothing,
-    Length(u64),
-    Chunks(Chunks),
-    UntilClose,
+impl From<Flaw> for Failure {
+    fn from(what: Flaw) -> Self {
+        Self::Malformed(what)
+    }
 }
 
 /// A connection; `B` is the body of its requests.
@@ -99,7 +98,7 @@ pub(crate) struct Connection<S, B> {
     out: Vec<u8>,
     written: usize,
     /// The request's body, until it has been sent.
-    upload: Option<Box<Upload<B>>>,
+    upload: Option<Box<Outgoing<B>>>,
     rest: Rest,
     is_kept: bool,
 }
@@ -150,7 +149,7 @@ where
         write_head(&mut self.out, request, host, framing);
         if framing != Framing::Bare {
             let body = std::mem::replace(request.body_mut(), nothing());
-            self.upload = Some(Box::new(Upload::new(body, framing)));
+            self.upload = Some(Box::new(Outgoing::new(body, framing, true)));
         }
         self.is_kept = true;
         let mut progress = Progress {
@@ -161,9 +160,9 @@ where
         };
         let answered = poll_fn(|cx| self.poll_answer(cx, &mut progress, request.headers_mut())).await;
         if matches!(answered, Err(Failure::Unsent))
-            && let Some(upload) = self.upload.take()
+            && let Some(body) = self.upload.take().and_then(|upload| upload.into_body())
         {
-            *request.body_mut() = upload.into_body();
+            *request.body_mut() = body;
         }
         answered
     }
@@ -192,9 +191,9 @@ where
                 }
                 self.is_kept &= head.is_kept;
                 self.rest = match head.ending {
-                    Ending::Head | Ending::Length(0) => Rest::Nothing,
-                    Ending::Length(length) => Rest::Length(length),
-                    Ending::Chunks => Rest::Chunks(Chunks::Size),
+                    Ending::Head => Rest::Nothing,
+                    Ending::Length(length) => Rest::length(length),
+                    Ending::Chunks => Rest::chunks(),
                     Ending::Close => Rest::UntilClose,
                 };
                 return Poll::Ready(Ok(head.response));
@@ -216,7 +215,7 @@ where
                 && self.out.len() < MOST_OUT
                 && let Poll::Ready(next) = upload.poll_next(cx, &mut self.out)
             {
-                next?;
+                next.map_err(Failure::from)?;
                 continue;
             }
             match ready!(self.poll_write(cx)) {
@@ -297,18 +296,10 @@ where
             return Poll::Ready(Some(Err(failure)));
         }
         loop {
-            let found = match &mut self.rest {
-                Rest::Nothing => return Poll::Ready(None),
-                Rest::Chunks(chunks) => chunks.step(&mut self.buffer)?,
-                Rest::Length(_) | Rest::UntilClose if self.buffer.is_empty() => Found::Nothing,
-                Rest::UntilClose => Found::Data(self.buffer.split().freeze()),
-                Rest::Length(left) => {
-                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(self.buffer.len());
-                    *left -= here as u64;
-                    Found::Data(self.buffer.split_to(here).freeze())
-                }
-            };
-            self.note_end();
+            if self.rest == Rest::Nothing {
+                return Poll::Ready(None);
+            }
+            let found = self.rest.take(&mut self.buffer).map_err(Failure::from)?;
             match found {
                 Found::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Found::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
@@ -323,27 +314,12 @@ where
         }
     }
 
-    /// Sees the end of a body as soon as it can be seen, so that nobody has to ask once more.
-    fn note_end(&mut self) {
-        let has_ended = match &mut self.rest {
-            Rest::Length(left) => *left == 0,
-            Rest::Chunks(chunks) => chunks.has_ended(&mut self.buffer),
-            Rest::Nothing | Rest::UntilClose => false,
-        };
-        if has_ended {
-            self.rest = Rest::Nothing;
-        }
-    }
-
     /// How much to read at once of what is still to come. One byte more than that: a read that leaves room tells
     /// the runtime that there is no more.
     fn wanted(&self) -> usize {
-        match self.rest {
-            Rest::Length(left) | Rest::Chunks(Chunks::Data(left)) => {
-                usize::try_from(left.saturating_add(1)).unwrap_or(READ_LARGE).clamp(READ, READ_LARGE)
-            }
-            Rest::Nothing | Rest::Chunks(_) | Rest::UntilClose => self.appetite,
-        }
+        self.rest.known().map_or(self.appetite, |left| {
+            usize::try_from(left.saturating_add(1)).unwrap_or(READ_LARGE).clamp(READ, READ_LARGE)
+        })
     }
 
     /// Whether the whole answer has been read.
@@ -352,11 +328,7 @@ where
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        match self.rest {
-            Rest::Nothing => SizeHint::with_exact(0),
-            Rest::Length(left) => SizeHint::with_exact(left),
-            Rest::Chunks(_) | Rest::UntilClose => SizeHint::default(),
-        }
+        self.rest.size_hint()
     }
 
     /// Whether another request may be sent over it.

@@ -1,17 +1,18 @@
 //! The head of an answer, and where its body will end (RFC 9112 §6.3).
 //!
 //! Everything that two readers could take for two different answers is refused: lengths that differ, codings we did
-//! not ask for, folded lines, spaces before a colon. The lines are cut here; that names and values are made of what
-//! they may be made of, and nothing else, is checked where they become [`HeaderName`] and [`HeaderValue`].
+//! not ask for, folded lines, spaces before a colon.
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap};
-use http::{HeaderName, HeaderValue, Response, StatusCode, Version};
+use http::{HeaderName, Response, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
 use super::Failure;
+use crate::http1::Flaw;
+use crate::http1::lines::{Ends, decimal, line, read_fields, words};
 
-/// How many fields a head may have, and how many trailers may follow a body.
+/// How many fields a head may have.
 const MOST_FIELDS: usize = 100;
 
 /// How long a head may be.
@@ -52,46 +53,14 @@ pub(super) fn take_head(
     if !begins {
         return Err(Failure::Malformed("the answer does not begin with HTTP/1"));
     }
-    let mut ends = Ends::default();
-    match ends.find(buffer)? {
+    let mut ends = Ends::new();
+    let end = ends.find(buffer, MOST_FIELDS + 1);
+    match end.map_err(|_| Failure::Malformed("the answer has too many fields"))? {
         Some(end) if end <= MOST_HEAD => {
             parse(&buffer.split_to(end).freeze(), ends.all(), room, is_head_request).map(Some)
         }
         None if buffer.len() < MOST_HEAD => Ok(None),
         Some(_) | None => Err(Failure::Malformed("the answer's head is too long")),
-    }
-}
-
-/// Where the lines before an empty one end, their line feeds not included. A head has one line more than fields.
-pub(super) struct Ends {
-    places: [usize; MOST_FIELDS + 1],
-    count: usize,
-}
-
-impl Default for Ends {
-    fn default() -> Self {
-        Self { places: [0; MOST_FIELDS + 1], count: 0 }
-    }
-}
-
-impl Ends {
-    /// Finds them; the place behind the empty line, if it is there.
-    pub(super) fn find(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
-        let mut begin = 0;
-        for place in memchr::memchr_iter(b'\n', bytes) {
-            if place == begin || (place == begin + 1 && bytes.get(begin) == Some(&b'\r')) {
-                return Ok(Some(place + 1));
-            }
-            let free = self.places.get_mut(self.count);
-            *free.ok_or(Failure::Malformed("the answer has too many fields"))? = place;
-            self.count += 1;
-            begin = place + 1;
-        }
-        Ok(None)
-    }
-
-    pub(super) fn all(&self) -> &[usize] {
-        self.places.get(..self.count).unwrap_or_default()
     }
 }
 
@@ -116,12 +85,6 @@ fn parse(head: &Bytes, ends: &[usize], room: &mut HeaderMap, is_head_request: bo
     Ok(Head { response, ending, is_kept })
 }
 
-/// What is between two places, without the end of its line.
-fn line(bytes: &[u8], begin: usize, end: usize) -> &[u8] {
-    let line = bytes.get(begin..end).unwrap_or_default();
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
-
 /// The parts of the first line: `HTTP/1.1 200 OK`, of which the words may be missing.
 fn status_of(line: &[u8]) -> Option<(Version, StatusCode, &[u8])> {
     let (minor, line) = line.strip_prefix(BEGIN)?.split_first()?;
@@ -133,38 +96,6 @@ fn status_of(line: &[u8]) -> Option<(Version, StatusCode, &[u8])> {
     let (digits, words) = line.strip_prefix(b" ")?.split_at_checked(3)?;
     let status = StatusCode::from_bytes(digits).ok()?;
     Some((version, status, if words.is_empty() { words } else { words.strip_prefix(b" ")? }))
-}
-
-/// Gives on the fields whose lines end at these places: names, and values as bytes and as slices of what was read.
-pub(super) fn read_fields(
-    bytes: &Bytes,
-    mut begin: usize,
-    ends: &[usize],
-    mut take: impl FnMut(HeaderName, &[u8], HeaderValue) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    const UNREADABLE: Failure = Failure::Malformed("a field of the answer cannot be read");
-    for end in ends {
-        let line = line(bytes, begin, *end);
-        let colon = line.iter().position(|byte| *byte == b':').ok_or(UNREADABLE)?;
-        let (name, value) = line.split_at(colon);
-        let name = HeaderName::from_bytes(name).map_err(|_| UNREADABLE)?;
-        let value = trim(value.get(1..).unwrap_or_default());
-        let shared = HeaderValue::from_maybe_shared(bytes.slice_ref(value)).map_err(|_| UNREADABLE)?;
-        take(name, value, shared)?;
-        begin = end + 1;
-    }
-    Ok(())
-}
-
-/// Without the spaces and tabs around it.
-fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = value {
-        value = rest;
-    }
-    while let [rest @ .., b' ' | b'\t'] = value {
-        value = rest;
-    }
-    value
 }
 
 /// Keeps the words beside the status where they are the service's own.
@@ -192,15 +123,15 @@ struct Meaning {
 }
 
 impl Meaning {
-    fn note(&mut self, name: &HeaderName, value: &[u8]) -> Result<(), Failure> {
+    fn note(&mut self, name: &HeaderName, value: &[u8]) -> Result<(), Flaw> {
         match *name {
             header::CONTENT_LENGTH => {
-                for length in value.split(|byte| *byte == b',') {
-                    self.note_length(length.trim_ascii())?;
+                for length in words(value) {
+                    self.note_length(length)?;
                 }
             }
             header::TRANSFER_ENCODING => {
-                for coding in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                for coding in words(value) {
                     if coding.eq_ignore_ascii_case(b"chunked") {
                         self.chunked += 1;
                     } else {
@@ -209,7 +140,7 @@ impl Meaning {
                 }
             }
             header::CONNECTION => {
-                for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                for option in words(value) {
                     self.says_close |= option.eq_ignore_ascii_case(b"close");
                     self.says_keep |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
@@ -219,10 +150,10 @@ impl Meaning {
         Ok(())
     }
 
-    fn note_length(&mut self, digits: &[u8]) -> Result<(), Failure> {
-        let length = decimal(digits).ok_or(Failure::Malformed("the answer's length is no number"))?;
+    fn note_length(&mut self, digits: &[u8]) -> Result<(), Flaw> {
+        let length = decimal(digits).ok_or("the answer's length is no number")?;
         if self.length.is_some_and(|before| before != length) {
-            return Err(Failure::Malformed("the answer has several lengths"));
+            return Err("the answer has several lengths");
         }
         self.length = Some(length);
         self.lengths += 1;
@@ -271,15 +202,4 @@ impl Meaning {
 /// Whether answers of this status have no body, whatever they say.
 fn is_bare(status: StatusCode) -> bool {
     matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
-}
-
-/// A number in digits and nothing else.
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
 }

@@ -8,8 +8,8 @@
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, header};
 
-use super::Failure;
-use super::read::{Ends, read_fields};
+use super::Flaw;
+use super::lines::{Ends, read_fields};
 
 /// How long the line with a chunk's size may be, extensions included. Nobody we know sends extensions.
 const MOST_LINE: usize = 1024;
@@ -17,12 +17,17 @@ const MOST_LINE: usize = 1024;
 /// Sixteen digits are all that 64 bits can hold.
 const MOST_DIGITS: usize = 16;
 
+/// How many trailers may follow a body.
+const MOST_FIELDS: usize = 100;
+
 /// How long all trailers may be together.
 const MOST_TRAILERS: usize = 16 * 1024;
 
+const NO_CLEAR_END: Flaw = "a line behind the body ends without a carriage return";
+
 /// Where in the body the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chunks {
+pub(crate) enum Chunks {
     /// The line with a chunk's size.
     Size,
     /// A chunk, of which so much is left.
@@ -37,7 +42,7 @@ pub(super) enum Chunks {
 
 /// What a step over the bytes found.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     Data(Bytes),
     Trailers(HeaderMap),
     /// The body has ended.
@@ -48,7 +53,7 @@ pub(super) enum Found {
 
 impl Chunks {
     /// Goes on to the next thing that is worth to be told.
-    pub(super) fn step(&mut self, buffer: &mut BytesMut) -> Result<Found, Failure> {
+    pub(crate) fn step(&mut self, buffer: &mut BytesMut) -> Result<Found, Flaw> {
         loop {
             match *self {
                 Self::Size => {
@@ -70,7 +75,7 @@ impl Chunks {
                     None if buffer.first().is_none_or(|first| *first == b'\r') => {
                         return Ok(Found::Nothing);
                     }
-                    _ => return Err(Failure::Malformed("a chunk is longer than it says")),
+                    _ => return Err("a chunk is longer than it says"),
                 },
                 Self::Trailers => {
                     let Some(trailers) = take_trailers(buffer)? else { return Ok(Found::Nothing) };
@@ -85,7 +90,7 @@ impl Chunks {
     }
 
     /// Whether the body has ended, as far as can be told without reading more.
-    pub(super) fn has_ended(&mut self, buffer: &mut BytesMut) -> bool {
+    pub(crate) fn has_ended(&mut self, buffer: &mut BytesMut) -> bool {
         if *self == Self::Gap && buffer.starts_with(b"\r\n0\r\n\r\n") {
             buffer.advance(7);
             *self = Self::End;
@@ -95,8 +100,8 @@ impl Chunks {
 }
 
 /// The size of the next chunk.
-fn take_size(buffer: &mut BytesMut) -> Result<Option<u64>, Failure> {
-    const UNREADABLE: Failure = Failure::Malformed("a chunk's size cannot be read");
+fn take_size(buffer: &mut BytesMut) -> Result<Option<u64>, Flaw> {
+    const UNREADABLE: Flaw = "a chunk's size cannot be read";
     let begin = buffer.get(..buffer.len().min(MOST_LINE)).unwrap_or_default();
     let Some(end) = memchr::memchr(b'\n', begin) else {
         let is_sound = begin.first().is_none_or(u8::is_ascii_hexdigit) && begin.len() < MOST_LINE;
@@ -124,17 +129,21 @@ fn hex(digit: u8) -> u64 {
 }
 
 /// What follows the last chunk; empty if nothing does.
-fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Failure> {
+fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Flaw> {
     let mut trailers = HeaderMap::new();
     if buffer.starts_with(b"\r\n") {
         buffer.advance(2);
         return Ok(Some(trailers));
     }
     if buffer.starts_with(b"\n") {
-        return Err(Failure::Malformed("the body has no clear end"));
+        return Err(NO_CLEAR_END);
     }
-    let mut ends = Ends::default();
-    match ends.find(buffer)? {
+    let mut ends = Ends::new();
+    let end = ends.find(buffer, MOST_FIELDS).map_err(|_| "the body has too many trailers")?;
+    if !ends.have_returns(buffer, end) {
+        return Err(NO_CLEAR_END);
+    }
+    match end {
         Some(end) if end <= MOST_TRAILERS => {
             let bytes = buffer.split_to(end).freeze();
             read_fields(&bytes, 0, ends.all(), |name, _, value| {
@@ -145,12 +154,12 @@ fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Failure> {
             Ok(Some(trailers))
         }
         None if buffer.len() < MOST_TRAILERS => Ok(None),
-        Some(_) | None => Err(Failure::Malformed("the trailers are too long")),
+        Some(_) | None => Err("the trailers are too long"),
     }
 }
 
 /// Takes away what must not come behind a body (RFC 9110 §6.5.1), because somebody may already have acted without it.
-pub(super) fn drop_forbidden(trailers: &mut HeaderMap) {
+pub(crate) fn drop_forbidden(trailers: &mut HeaderMap) {
     if trailers.keys().any(is_forbidden) {
         let forbidden: Vec<HeaderName> = trailers.keys().filter(|name| is_forbidden(name)).cloned().collect();
         for name in forbidden {
