@@ -9,6 +9,9 @@
 //! Readiness is the inner service's word alone. `Pending` can mean "full", "connecting" or "the scheduler
 //! wanted a pause"; reading overload into it refuses requests for nothing, so the gate decides in `call`,
 //! where there is a request to decide about. A refused request leaves the service ready for the next one.
+//!
+//! Rules that shed, and reserves that follow an upstream's limit, need somebody who measures: the layer does not. Without
+//! [`Gate::steer`] being told twice a second, a shed rule lets everybody pass.
 
 mod future;
 
