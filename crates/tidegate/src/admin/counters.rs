@@ -31,9 +31,10 @@ pub(super) async fn delete(
     let (rule, _) = found(station, &rule, &key)?;
     if !station.gate().reset_counter(&rule.name, &key, station.now()) {
         let detail = match rule.limit {
-            Limit::Concurrency(_) => "places in flight come back by themselves and cannot be forgotten",
-            Limit::Reserve(_) | Limit::Shed(_) => "the rule has no counter for each key",
-            Limit::Rate(_) => "the rule has changed meanwhile",
+            Limit::Concurrency(_) | Limit::Reserve(_) => {
+                "places in flight come back by themselves and cannot be forgotten"
+            }
+            Limit::Rate(_) | Limit::Shed(_) => "the rule has changed meanwhile",
         };
         return Err(Refusal::new(StatusCode::CONFLICT, detail));
     }
@@ -45,6 +46,10 @@ fn found(station: &dyn Station, name: &str, key: &str) -> Result<(std::sync::Arc
     known(station, name)?;
     let policy = station.gate().policy();
     let rule = policy.rules.iter().find(|rule| rule.name == name);
+    if let Some(Limit::Shed(_)) = rule.map(|rule| &rule.limit) {
+        let detail = format!("rule `{name}` is of kind shed and counts nothing; see /api/v1/signals");
+        return Err(Refusal::new(StatusCode::CONFLICT, detail));
+    }
     let usage = station.gate().counter(name, key, station.now());
     rule.cloned().zip(usage).ok_or_else(|| {
         let sources = rule.map_or(&[][..], |rule| &rule.key.0);

@@ -67,6 +67,25 @@ fn a_rule_that_sheds_is_named_with_its_signal() {
 }
 
 #[test]
+fn a_rule_that_sheds_is_explained_and_has_no_counters() {
+    let running = Running::start();
+    let body = r#"{"path": "/v1/catalogue/7", "headers": {"x-api-key": "ann"}}"#;
+    let explained = ask(running.address(), "POST /api/v1/explain", body).json();
+    assert_is("Explanation", &explained);
+    let rules = explained["rules"].as_array().unwrap();
+    assert!(rules.iter().any(|rule| rule["kind"] == "shed" && rule["refused_ratio"] == 0.0), "{explained:#}");
+    for method in ["GET", "DELETE"] {
+        let answer = ask(running.address(), &format!("{method} /api/v1/counters/worker_usage/ann"), "");
+        let why = "rule `worker_usage` is of kind shed and counts nothing; see /api/v1/signals";
+        assert_eq!((answer.status, answer.detail().as_str()), (409, why));
+    }
+    let order = r#"{"rule": "worker_usage", "quota": "5/s", "ttl": "1h"}"#;
+    let answer = ask(running.address(), "PUT /api/v1/overrides/ann", order);
+    assert_eq!(answer.status, 400);
+    assert!(answer.detail().contains("the rule is the same for everybody"), "{answer:?}");
+}
+
+#[test]
 fn limits_are_told_with_their_last_changes_in_words() {
     let running = Running::start();
     let upstreams = get(running.address(), "/api/v1/upstreams").json();
