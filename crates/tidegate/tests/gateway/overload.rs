@@ -17,6 +17,7 @@ mod load_reports;
 mod refusals;
 mod reloading;
 mod retries;
+mod rules;
 mod streams;
 mod waiting;
 

@@ -1,7 +1,9 @@
 //! However a request ends, its place comes back.
 
-use super::{Guarded, ONE, ONE_AND_A_MOMENT, ONE_AND_A_QUEUE, holding};
-use crate::support::{Answer, Client, Latch, Signal, Upstream, request};
+use http::Request;
+
+use super::{Guarded, ONE, ONE_AND_A_MOMENT, ONE_AND_A_QUEUE, holding, policy};
+use crate::support::{self, Answer, Client, H2Client, Latch, Signal, Upstream, request};
 
 const PLACES: u64 = 20;
 
@@ -58,6 +60,27 @@ fn a_place_given_to_somebody_who_is_leaving_is_given_to_the_next() {
 }
 
 #[test]
+fn streams_of_one_connection_that_are_reset_leave_their_places() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let guarded = Guarded::before(&upstream, QUEUE, "");
+    let client = H2Client::connect(guarded.gateway.address());
+    let asked: Vec<_> = (0..2 * PLACES)
+        .map(|_| {
+            let request = Request::get("http://service.test/held").body(support::full("")).unwrap();
+            let mut sender = client.sender();
+            client.runtime().spawn(async move { sender.send_request(request).await })
+        })
+        .collect();
+    guarded.until(|orders| {
+        let waiting = orders["waiting"].as_u64().unwrap();
+        orders["in_flight"] == PLACES && waiting + guarded.turned_away() == PLACES
+    });
+    asked.into_iter().for_each(|asked| asked.abort());
+    all_places_are_free(&guarded, &upstream, &latch);
+}
+
+#[test]
 fn failures_of_the_service_and_answers_without_a_body_give_their_places_back() {
     let upstream = Upstream::answering(|request| match request.target() {
         "/breaks" => Answer::raw("").closing(),
@@ -89,10 +112,10 @@ fn failures_of_the_service_and_answers_without_a_body_give_their_places_back() {
 fn a_service_that_cannot_be_reached_or_is_too_slow_takes_no_place_for_good() {
     let silent = Upstream::answering(|_| Answer::silence());
     let gone = Upstream::ok().url();
-    let policy = super::policy(&silent, ONE, "");
+    let written = policy(&silent, ONE, "");
     for (policy, status) in [
-        (policy.replace("endpoints", "timeout = '100ms'\nendpoints"), 504),
-        (policy.replace(&silent.url(), &gone), 502),
+        (written.replace("endpoints", "timeout = '100ms'\nendpoints"), 504),
+        (written.replace(&silent.url(), &gone), 502),
     ] {
         let guarded = Guarded::start(&policy);
         for _ in 0..3 {

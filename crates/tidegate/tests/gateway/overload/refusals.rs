@@ -112,23 +112,27 @@ fn the_log_says_who_refused_and_why() {
 
 #[test]
 fn refusals_are_counted_where_they_happen() {
-    let latch = Latch::default();
-    let upstream = holding(&latch);
-    let guarded = Guarded::before(&upstream, ONE, "");
-    let mut held = guarded.send("/held", &[]);
-    upstream.wait_for(1);
-    for _ in 0..3 {
-        assert_eq!(guarded.gateway.get("/", &[]).status(), 503);
+    for concurrency in [ONE, ONE_AND_A_MOMENT] {
+        let latch = Latch::default();
+        let upstream = holding(&latch);
+        let guarded = Guarded::before(&upstream, concurrency, "");
+        let mut held = guarded.send("/held", &[]);
+        upstream.wait_for(1);
+        for _ in 0..3 {
+            assert_eq!(guarded.gateway.get("/", &[]).status(), 503);
+        }
+        assert_eq!(guarded.turned_away(), 3);
+        let page = guarded.ask("/metrics");
+        for (decision, count) in [("refused", 3), ("admitted", 1)] {
+            let wanted = format!(
+                "tidegate_requests_total{{listener=\"default\",route=\"default\",criticality=\"critical\",\
+                 decision=\"{decision}\"}} {count}"
+            );
+            assert!(page.text().lines().any(|line| line == wanted), "{}", page.text());
+        }
+        let decisions = guarded.ask("/api/v1/decisions?refused=1").json();
+        assert_eq!(decisions["decisions"][0]["rule"], "upstream:orders", "{decisions:#}");
+        latch.open();
+        assert_eq!(held.response().status(), 200);
     }
-    assert_eq!(guarded.turned_away(), 3);
-    let page = guarded.ask("/metrics");
-    let count =
-        |wanted: &str| page.text().lines().any(|line| line.starts_with("tidegate_") && line == wanted);
-    let refused = "tidegate_requests_total{listener=\"default\",route=\"default\",criticality=\"critical\",\
-                   decision=\"refused\"} 3";
-    assert!(count(refused), "{}", page.text());
-    let decisions = guarded.ask("/api/v1/decisions?refused=1").json();
-    assert_eq!(decisions["decisions"][0]["rule"], "upstream:orders", "{decisions:#}");
-    latch.open();
-    assert_eq!(held.response().status(), 200);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Guarded, ONE, holding, policy};
+use super::{Guarded, ONE, ONE_AND_A_QUEUE, holding, policy};
 use crate::support::{Answer, Client, Latch, PATIENCE, Upstream};
 
 #[test]
@@ -61,11 +61,11 @@ fn a_new_limit_holds_at_once_and_those_in_flight_end_well() {
 fn a_policy_that_leaves_the_upstream_alone_leaves_those_who_wait_alone() {
     let latch = Latch::default();
     let upstream = holding(&latch);
-    let guarded = Guarded::before(&upstream, super::ONE_AND_A_QUEUE, "");
+    let guarded = Guarded::before(&upstream, ONE_AND_A_QUEUE, "");
     let mut held = guarded.send("/held", &[]);
     upstream.wait_for(1);
     let mut waiting = guarded.line_up("/", &[], 1);
-    guarded.change(&policy(&upstream, super::ONE_AND_A_QUEUE, "[rule.all]\nquota = '1000/s'"), 2);
+    guarded.change(&policy(&upstream, ONE_AND_A_QUEUE, "[rule.all]\nquota = '1000/s'"), 2);
     let orders = guarded.orders();
     assert_eq!((&orders["in_flight"], &orders["waiting"]), (&1.into(), &1.into()), "the same places");
     latch.open();

@@ -17,23 +17,35 @@ fn full(upstream: &Upstream, concurrency: &str) -> (Guarded, Client) {
     (guarded, held)
 }
 
-/// Lets these wait one behind another, and gives them in the order in which they were served.
-fn served(concurrency: &str, waiting: &[(&str, &str, &str)]) -> Vec<String> {
+/// A target, a criticality and a caller.
+type Asked<'a> = (&'a str, &'a str, &'a str);
+
+/// Lets groups of requests wait one behind another, and gives all in the order in which they were served.
+fn served(concurrency: &str, waiting: &[&[Asked<'_>]]) -> Vec<String> {
+    // Some of them are shed if half a second ends while they come; then all begin again.
+    (0..20).find_map(|_| try_served(concurrency, waiting)).expect("they come within half a second")
+}
+
+fn try_served(concurrency: &str, waiting: &[&[Asked<'_>]]) -> Option<Vec<String>> {
     let latch = Latch::default();
     let upstream = holding(&latch);
     let (guarded, mut held) = full(&upstream, concurrency);
-    let mut clients: Vec<Client> = (1..)
-        .zip(waiting)
-        .map(|(count, (target, level, caller))| {
-            guarded.line_up(target, &[("x-criticality", level), ("x-api-key", caller)], count)
-        })
-        .collect();
+    let mut clients = Vec::new();
+    for group in waiting {
+        clients.extend(group.iter().map(|(target, level, caller)| {
+            let mut client = guarded.gateway.connect_from(PROXY);
+            client.send(request("GET", target, &[("x-criticality", level), ("x-api-key", caller)], ""));
+            client
+        }));
+        guarded.until(|orders| orders["waiting"] == clients.len() || guarded.turned_away() > 0);
+    }
     latch.open();
     assert_eq!(held.response().status(), 200);
-    for client in &mut clients {
-        assert_eq!(client.response().status(), 200);
-    }
-    upstream.targets().split_off(1)
+    let statuses: Vec<u16> = clients.iter_mut().map(|client| client.response().status()).collect();
+    (guarded.turned_away() == 0).then(|| {
+        assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
+        upstream.targets().split_off(1)
+    })
 }
 
 #[test]
@@ -58,9 +70,10 @@ fn the_most_critical_is_served_first_whoever_came_first() {
         "/1-sheddable",
         "/5-sheddable",
     ];
-    for order in ["fifo", "adaptive_lifo"] {
+    for order in ["fifo", "adaptive_lifo", "codel"] {
         let concurrency =
             format!("algorithm = 'fixed'\nmax = 1\nqueue = {{ timeout = '60s', order = '{order}' }}");
+        let waiting: Vec<_> = waiting.chunks(1).collect();
         assert_eq!(served(&concurrency, &waiting), expected, "{order}: none of these queues stands");
     }
 }
@@ -69,11 +82,12 @@ fn the_most_critical_is_served_first_whoever_came_first() {
 fn a_greedy_caller_waits_behind_its_own_requests_where_the_order_is_fair() {
     let greedy = (0..30).map(|number| (format!("/greedy/{number}"), "greedy".to_owned()));
     let modest = (0..4).map(|number| (format!("/modest/{number}"), format!("modest {number}")));
-    let waiting: Vec<(String, String)> = greedy.chain(modest).collect();
-    let waiting: Vec<_> =
-        waiting.iter().map(|(target, caller)| (target.as_str(), "critical", caller.as_str())).collect();
+    let all: Vec<(String, String)> = greedy.chain(modest).collect();
+    let all: Vec<Asked<'_>> =
+        all.iter().map(|(target, caller)| (target.as_str(), "critical", caller.as_str())).collect();
+    let (greedy, modest) = all.split_at(30);
     let concurrency = "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '60s', order = 'fair' }";
-    let served = served(concurrency, &waiting);
+    let served = served(concurrency, &[greedy, modest]);
     assert_eq!(served.len(), 34);
     let last = served.iter().rposition(|target| target.starts_with("/modest")).unwrap();
     // A caller has eight lists at most, so eight of its requests are served in a round.
@@ -88,7 +102,7 @@ fn the_newest_is_served_first_while_a_queue_stands() {
     let (guarded, mut held) = full(&upstream, concurrency);
     // A queue stands once it has not been empty for twice as long as anybody may wait in it.
     let (begun, mut clients) = (Instant::now(), Vec::new());
-    while begun.elapsed() < Duration::from_millis(4_500) {
+    while begun.elapsed() < Duration::from_millis(4_500) || guarded.orders()["waiting"].as_u64() < Some(3) {
         // Of many callers, since some of them are shed after a while.
         let (target, caller) = (format!("/{}", clients.len()), format!("caller {}", clients.len()));
         let mut client = guarded.gateway.connect_from(PROXY);
@@ -105,7 +119,7 @@ fn the_newest_is_served_first_while_a_queue_stands() {
     guarded.until(|orders| orders["waiting"] == 0 && orders["in_flight"] == 0);
     let served: Vec<u32> =
         upstream.targets()[1..].iter().map(|target| target[1..].parse().unwrap()).collect();
-    assert!(served.len() > 2 && served.is_sorted_by(|one, next| one > next), "{served:?}");
+    assert!(served.len() > 1 && served.is_sorted_by(|one, next| one > next), "{served:?}");
 }
 
 #[test]
