@@ -6,12 +6,15 @@
 #![allow(missing_docs, unused_qualifications, reason = "the macros of the bench write such items")]
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind};
 use tidegate_core::permit::Outcome;
-use tidegate_core::{Moment, WallTime};
-use tidegate_policy::{Attributes, Decision, Field, Gate, Headers, Now, Source, read};
+use tidegate_core::{Moment, Reason, Refusal, Retry, WallTime};
+use tidegate_policy::gate::Readings;
+use tidegate_policy::policy::SignalName;
+use tidegate_policy::{Admitted, Attributes, Decision, Field, Gate, Headers, Now, Source, Turned, read};
 
 const REQUESTS: u64 = 1_000;
 /// A quota that admits them, and one that admits each caller once.
@@ -48,6 +51,21 @@ fn five_rules(quota: &str) -> String {
     )
 }
 
+/// A quota of the caller, and where requests go.
+fn with_upstream(quota: &str) -> String {
+    one_rule(quota) + r#"upstream = "http://127.0.0.1:3000""#
+}
+
+/// A quota of the caller, places kept for what matters, and shedding by the processor; all requests can be shed.
+fn protected(quota: &str) -> String {
+    with_upstream(quota)
+        + r#"
+        criticality = { default = "sheddable" }
+        rule.fleet  = { kind = "reserve", capacity = "upstream:default", reserve = { critical = "20%" } }
+        rule.worker = { kind = "shed", target = { cpu = "85%" }, order = ["sheddable"], ramp = "10s" }
+        "#
+}
+
 /// Fails the run above so many instructions.
 fn at_most(instructions: u64) -> LibraryBenchmarkConfig {
     let callgrind = Callgrind::default().hard_limits([(EventKind::Ir, instructions)]).clone();
@@ -78,7 +96,8 @@ impl Headers for ApiKey {
     }
 }
 
-fn ask(gate: &Gate, caller: u64) -> bool {
+/// Whether the caller's request passes; what follows then.
+fn ask(gate: &Gate, caller: u64, end: impl FnOnce(Admitted)) -> bool {
     let headers = ApiKey::new(caller);
     let attributes = Attributes {
         method: "GET",
@@ -90,7 +109,7 @@ fn ask(gate: &Gate, caller: u64) -> bool {
     };
     match gate.decide(now(caller), black_box(&attributes)) {
         Decision::Admit(admitted) => {
-            admitted.complete(now(caller), Outcome::Ok);
+            end(admitted);
             true
         }
         Decision::Refuse(_) => false,
@@ -101,7 +120,19 @@ fn ask(gate: &Gate, caller: u64) -> bool {
 fn gate(policy: fn(&str) -> String, quota: &str) -> Gate {
     let (policy, _) = read(Source::named("gate.toml", policy(quota).as_bytes()), None).expect("a policy");
     let gate = Gate::new(policy, 0x5EED, now(0)).expect("a small one");
-    assert_eq!((1..=REQUESTS).filter(|caller| ask(&gate, *caller)).count(), 1_000);
+    assert_eq!((1..=REQUESTS).filter(|caller| ask(&gate, *caller, complete(*caller))).count(), 1_000);
+    gate
+}
+
+fn complete(caller: u64) -> impl FnOnce(Admitted) {
+    move |admitted| admitted.complete(now(caller), Outcome::Ok)
+}
+
+/// The same when the processor has been busy for so long that nobody passes.
+fn shedding(policy: fn(&str) -> String, quota: &str) -> Gate {
+    let gate = gate(policy, quota);
+    let readings = Readings { signals: vec![(SignalName::Cpu, 1.0)], limits: Vec::new() };
+    (0..60).for_each(|half| gate.steer(now(500_000 * half), &readings));
     gate
 }
 
@@ -112,15 +143,32 @@ fn gate(policy: fn(&str) -> String, quota: &str) -> Gate {
 #[bench::two_refuse(args = (two_rules, FEW), setup = gate, config = at_most(2_564_000))]
 #[bench::five_admit(args = (five_rules, MANY), setup = gate, config = at_most(3_057_000))]
 #[bench::five_refuse(args = (five_rules, FEW), setup = gate, config = at_most(3_299_000))]
+#[bench::protected_admit(args = (protected, MANY), setup = gate, config = at_most(2_264_000))]
+#[bench::protected_shed(args = (protected, MANY), setup = shedding, config = at_most(2_887_000))]
 fn decisions(gate: Gate) -> (Gate, u64) {
     let mut admitted = 0;
     for caller in 1..=REQUESTS {
-        admitted += u64::from(ask(black_box(&gate), caller));
+        admitted += u64::from(ask(black_box(&gate), caller, complete(caller)));
     }
     assert!(admitted == REQUESTS || admitted == 0);
     (gate, black_box(admitted))
 }
 
-library_benchmark_group!(name = gates, benchmarks = [decisions]);
+// Admitted by the rules, and turned away by the upstream.
+#[library_benchmark]
+#[bench::one(args = (with_upstream, MANY), setup = gate, config = at_most(2_398_000))]
+#[bench::protected(args = (protected, MANY), setup = gate, config = at_most(3_145_000))]
+fn turned_away(gate: Gate) -> Gate {
+    let refusal = Refusal { reason: Reason::QueueFull, retry: Retry::After(Duration::ZERO) };
+    for caller in 1..=REQUESTS {
+        let turn = |admitted| {
+            drop(black_box(gate.turn_away(now(caller), admitted, Turned { upstream: "default", refusal })));
+        };
+        assert!(ask(black_box(&gate), caller, turn));
+    }
+    gate
+}
+
+library_benchmark_group!(name = gates, benchmarks = [decisions, turned_away]);
 
 main!(library_benchmark_groups = gates);
