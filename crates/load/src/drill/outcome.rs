@@ -1,6 +1,7 @@
 //! What came of a scenario over real sockets.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_scenario::{Finding, Pace, Record, Scenario, Variant};
@@ -36,6 +37,13 @@ impl Outcome {
         total.unsent as f64 / total.due().max(1) as f64
     }
 
+    /// The limit of the gateway at the beginning of each second, where a probe told it.
+    #[must_use]
+    pub fn limits(&self) -> Vec<f64> {
+        let all = Duration::ZERO..self.scenario.timeline.length(Pace::Real);
+        self.record.limits(&all).collect()
+    }
+
     /// For people.
     #[must_use]
     pub fn table(&self, variant: Variant) -> String {
@@ -62,6 +70,10 @@ impl Outcome {
             )
             .unwrap_or_default();
         }
+        let limits: Vec<String> = self.limits().iter().map(|limit| format!("{limit:.0}")).collect();
+        if !limits.is_empty() {
+            writeln!(page, "  limit by the second: {}", limits.join(" ")).unwrap_or_default();
+        }
         writeln!(page, "  generator: unsent {:.4}, late p99 {late} us", self.unsent()).unwrap_or_default();
         page
     }
@@ -86,6 +98,7 @@ impl Outcome {
             },
             "findings": self.findings(variant).iter().map(finding).collect::<Vec<_>>(),
             "unsent": self.unsent(),
+            "limits": self.limits(),
             "report": self.report.to_json(),
         })
     }
