@@ -18,7 +18,7 @@
 //! | which key a request carries | [`keys`] |
 //! | where it goes, and why only to this machine | [`target`] |
 //! | threads, and how to stop them | [`run`] |
-//! | what was seen | [`report`] |
+//! | what was seen | [`report`], and while it runs [`live`] |
 //! | an upstream whose capacity is known | [`service`] |
 //! | a scenario from a file, played and judged | [`drill`] |
 //!
@@ -48,6 +48,7 @@ pub mod drill;
 pub mod keys;
 mod lane;
 mod line;
+pub mod live;
 mod pacer;
 pub mod plan;
 pub mod report;
@@ -60,6 +61,7 @@ pub mod target;
 mod timeline;
 
 pub use keys::{Draw, Exponent, Keys, Place};
+pub use live::SoFar;
 pub use plan::{BadPlan, Class, Keep, Persistence, Plan, Protocol, Share, StartFailure};
 pub use report::Report;
 pub use run::{Run, Stopper};

@@ -15,6 +15,7 @@ use tokio::task::LocalSet;
 use crate::connection::Connection;
 use crate::lane::{self, Shared};
 use crate::line::Line;
+use crate::live::{Live, SoFar};
 use crate::pacer::{Paced, Pacer};
 use crate::plan::{Plan, Prepared, Protocol, StartFailure};
 use crate::report::Report;
@@ -30,6 +31,7 @@ pub struct Run {
     plan: Plan,
     line: Arc<Line>,
     stop: Arc<Stop>,
+    live: Live,
     start: Instant,
     pacer: Option<JoinHandle<Paced>>,
     senders: Vec<JoinHandle<Tally>>,
@@ -64,6 +66,7 @@ impl Plan {
             plan: self.clone(),
             line: Arc::clone(&line),
             stop: Arc::clone(&stop),
+            live: tally.live.clone(),
             start: Instant::now(),
             pacer: None,
             senders: Vec::new(),
@@ -103,6 +106,12 @@ impl Run {
     #[must_use]
     pub fn began(&self) -> Instant {
         self.start
+    }
+
+    /// What has become of each class so far, in the order of the plan.
+    #[must_use]
+    pub fn so_far(&self) -> Vec<SoFar> {
+        self.live.so_far()
     }
 
     /// Stops this run from elsewhere: from a signal handler, say, while [`wait`](Self::wait) blocks.

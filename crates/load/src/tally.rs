@@ -7,6 +7,7 @@ use http::StatusCode;
 
 use crate::arrivals::Arrival;
 use crate::connection::Failure;
+use crate::live::{Kind, Live};
 use crate::plan::{Keep, MAX_LATENCY, Plan};
 use crate::report::{Answers, Attempt, AttemptEnding, Failures, Percentiles};
 use crate::timeline::Timeline;
@@ -19,6 +20,8 @@ pub(crate) struct Tally {
     pub(crate) late: Latencies,
     /// Every attempt, where they are kept.
     pub(crate) attempts: Option<Vec<Attempt>>,
+    /// Shared with all clones.
+    pub(crate) live: Live,
     /// Answers count for goodput only if they end before this.
     length: Duration,
 }
@@ -54,6 +57,7 @@ impl Tally {
             classes: vec![ClassTally::default(); plan.classes.len()],
             late: Latencies::default(),
             attempts: (plan.keep == Keep::Attempts).then(Vec::new),
+            live: Live::new(plan.classes.len()),
             length: plan.length(),
         }
     }
@@ -75,6 +79,7 @@ impl Tally {
             class.unsent += 1;
             class.timeline.at(arrival.due).unsent += 1;
         }
+        self.live.count(arrival.class, Kind::Failed);
         self.keep(
             arrival,
             Attempted { number: 0, ended: arrival.due, how: Err(Failure::TimedOut), is_last: true },
@@ -104,6 +109,7 @@ impl Tally {
         let length = self.length;
         let Some(class) = self.classes.get_mut(arrival.class) else { return };
         let latency = at.saturating_sub(arrival.due);
+        self.live.count(arrival.class, kind(how, latency));
         match how {
             Ok(status) => class.answered(status, at, latency),
             Err(failure) => class.failed(failure, at, latency),
@@ -167,6 +173,14 @@ impl ClassTally {
         self.admitted.absorb(&other.admitted);
         self.refused.absorb(&other.refused);
         self.timeline.absorb(&other.timeline);
+    }
+}
+
+fn kind(how: Result<StatusCode, Failure>, latency: Duration) -> Kind {
+    match how {
+        Ok(status) if status.is_success() => Kind::Ok(latency),
+        Ok(status) if is_refusal(status) => Kind::Refused,
+        Ok(_) | Err(_) => Kind::Failed,
     }
 }
 
