@@ -2,8 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Guarded, ONE_AND_A_QUEUE};
-use crate::support::{Latch, Upstream, Wire};
+use http::Response;
+use http_body_util::{BodyExt, Full};
+use tokio::sync::watch;
+
+use super::{Guarded, ONE_AND_A_QUEUE, policy};
+use crate::support::{H2Upstream, Latch, Upstream, Wire, full};
 
 /// A place comes back half a second after the head; this is what a busy machine may make of it.
 const SOON: Duration = Duration::from_secs(5);
@@ -68,6 +72,31 @@ fn a_stream_gives_its_place_back_and_goes_on() {
     assert_eq!(stream.chunk().unwrap().unwrap(), b"data: 2\n\n");
     assert_eq!(stream.chunk(), Some(None), "its end is its own");
     assert_eq!(guarded.orders()["in_flight"], 0, "a place comes back once");
+}
+
+#[test]
+fn an_answer_that_does_not_end_over_http_2_gives_its_place_back() {
+    let (ends, end) = watch::channel(false);
+    let streaming = H2Upstream::answering(move |request| {
+        if request.head.uri.path() != "/stream" {
+            return Response::new(full("hello"));
+        }
+        let mut end = end.clone();
+        let end = async move {
+            drop(end.wait_for(|is_over| *is_over).await);
+            None
+        };
+        Response::new(Full::from("begun").with_trailers(end).boxed())
+    });
+    let other = Upstream::ok();
+    let written = policy(&other, ONE_AND_A_QUEUE, "").replace("endpoints", "protocol = 'h2'\nendpoints");
+    let guarded = Guarded::start(&written.replace(&other.url(), &streaming.url()));
+    let mut stream = guarded.send("/stream", &[]);
+    assert!(stream.head().is_some());
+    assert_eq!(stream.take(5), b"begun");
+    others_are_served_soon(&guarded);
+    ends.send(true).unwrap();
+    assert_eq!(stream.get("/", &[]).text(), "hello", "and its connection goes on");
 }
 
 #[test]
