@@ -7,7 +7,7 @@ pub(crate) const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test [STEP...]   run every check, or only the named steps; installs the tools that are missing
-                   steps: fmt clippy test release docs loom fuzz deny instructions comparison
+                   steps: fmt clippy test release scenarios docs loom fuzz deny instructions comparison
   bench [core]     compare with the peers and print the ratios
   help             this text";
 
