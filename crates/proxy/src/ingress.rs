@@ -8,11 +8,14 @@
 //! 5 forward.rs     a rule that shapes lets it wait
 //! 6 head.rs        what was meant for us ends here; who was on the way is added
 //! 7 upstream.rs    an endpoint, a connection, the answer's head                 502, 503, 504
-//! 8 answer.rs      the answer goes back, the permit on its body
+//! 8 unbroken.rs    a caller that goes meanwhile leaves the upstream at work
+//! 9 answer.rs      the answer goes back, the permit on its body
 //! ```
 
 mod answer;
 mod forward;
+mod unbroken;
+mod visit;
 mod way;
 
 use std::future::Future;
@@ -55,8 +58,10 @@ pub(crate) fn serve(
     };
     async move {
         match step {
-            // Boxed, so that a refusal does not carry the room for it about.
-            Ok(forward) => Box::pin(forward.go()).await,
+            Ok(mut forward) => match forward.wait().await {
+                Ok(()) => forward.go().await,
+                Err(refusal) => forward.turned_away(refusal),
+            },
             Err(answer) => *answer,
         }
     }

@@ -81,7 +81,12 @@ impl Settings {
     }
 
     pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
-        self.upstreams.iter().find(|upstream| upstream.spec.name == name)
+        self.upstreams.get(self.position(name)?)
+    }
+
+    /// Where an upstream stands among them.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.upstreams.iter().position(|upstream| upstream.spec.name == name)
     }
 
     /// The cheaper answer of a route.

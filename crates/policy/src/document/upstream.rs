@@ -89,7 +89,7 @@ section! {
         /// How long at most, up to 10 minutes; with `"0s"` nobody waits.
         timeout "timeout": Length, Follows("what an answer takes without load, from 50 ms to 1 s; while that is not known, 1 s"), "\"50ms\"", Built;
         /// Who comes first among those of the same criticality: the oldest (`fifo`, and `codel`, which lets some leave early while the queue stands), the newest while the queue stands (`adaptive_lifo`), or callers in turn (`fair`).
-        order "order": WaitingOrderWord, Default("\"adaptive_lifo\"", "under overload the newest still has a caller"), "\"fair\"", Built;
+        order "order": WaitingOrderWord, Default("\"fair\"", "a caller who sends much waits behind itself, not before the others"), "\"adaptive_lifo\"", Built;
         /// How many may wait: 1 to 1000000.
         max_waiting "max_waiting": u64, Default("10000", "every queue has a bound, and its time is up long before"), "1000", Built;
     }

@@ -76,7 +76,7 @@ impl WaitingQueue {
 
 impl Default for WaitingQueue {
     fn default() -> Self {
-        Self { timeout: None, order: WaitingOrder::AdaptiveLifo, max_waiting: 10_000 }
+        Self { timeout: None, order: WaitingOrder::Fair, max_waiting: 10_000 }
     }
 }
 

@@ -8,17 +8,18 @@ use http_body::Body;
 use tidegate_core::Refusal;
 use tidegate_policy::Admitted;
 use tidegate_policy::policy::Route;
-use tidegate_tower::bulkhead::{self, Place};
 use tidegate_tower::respond::{Speech, Trouble};
-use tidegate_tower::{Admission, Bulkhead, Clock};
+use tidegate_tower::{Admission, Clock};
 
 use super::answer::{AnswerBody, Ticket};
+use super::unbroken::Unbroken;
+use super::visit::Visit;
 use super::way::Way;
 use crate::connection::http1::body::CallerBody;
 use crate::criticality;
 use crate::head::{self, Forwards};
 use crate::settings::Settings;
-use crate::upstream::{CallFailure, Patient, UpstreamBody, orca};
+use crate::upstream::{CallFailure, Patient, UpstreamBody};
 
 pub(super) struct Forward {
     pub(super) settings: Arc<Settings>,
@@ -38,19 +39,32 @@ struct Sent {
 }
 
 impl Forward {
-    pub(super) async fn go(self: Box<Self>) -> Response<AnswerBody> {
+    /// Waits as long as its rules say, and then for its place.
+    pub(super) async fn wait(&mut self) -> Result<(), Refusal> {
         let wait = self.admission.wait();
         if !wait.is_zero() {
             Box::pin(tokio::time::sleep(wait)).await;
         }
+        if !self.way.is_clear() {
+            let way = std::mem::replace(&mut self.way, Way::Free);
+            let clock = &self.settings.clock;
+            self.way = Box::pin(way.place(|| clock.moment())).await?;
+        }
+        self.ticket.goes_on();
+        Ok(())
+    }
+
+    /// The upstream has no room for it.
+    pub(super) fn turned_away(self: Box<Self>, refusal: Refusal) -> Response<AnswerBody> {
+        let Self { settings, speech, admission, ticket, .. } = *self;
+        Sent { settings, speech, admission, ticket }.turned_away(refusal)
+    }
+
+    /// Asks the upstream.
+    pub(super) async fn go(self: Box<Self>) -> Response<AnswerBody> {
         let Self { settings, speech, admission, ticket, way, mut request } = *self;
-        let mut sent = Sent { settings, speech, admission, ticket };
-        let clock = Arc::clone(&sent.settings.clock);
-        let place = match way.place(|| clock.moment()).await {
-            Ok(place) => place,
-            Err(refusal) => return sent.turned_away(refusal),
-        };
-        sent.ticket.goes_on();
+        let place = way.taken();
+        let sent = Sent { settings, speech, admission, ticket };
         let Some((route, upstream)) = sent.route() else { return sent.trouble(Trouble::NoRoute) };
         if let Forwards::EndsHere = head::count_forwards(&mut request) {
             return sent.answer(Response::new(UpstreamBody::text(Bytes::new())));
@@ -64,10 +78,10 @@ impl Forward {
         let found = found.filter(|_| sent.settings.tells_criticality);
         criticality::tell(request.headers_mut(), found, caller.hop.is_trusted);
         let request = request.map(|body| sent.admission.counted(Patient::new(body, patience)));
-        let now = caller.worker.ticks().now();
-        match upstream.call(caller.worker.number, now, request).await {
+        let (worker, settings) = (Arc::clone(&caller.worker), Arc::clone(&sent.settings));
+        let visit = Visit { worker, settings, upstream, place, request };
+        match Unbroken::new(visit.go()).await {
             Ok(mut response) => {
-                sent.served(place, upstream.door(caller.worker.number), &mut response);
                 let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
                 let turned = response.body_mut().take_turned();
                 // An upstream that turns to another protocol without being asked is none.
@@ -79,49 +93,18 @@ impl Forward {
                 response.body_mut().turn(turned);
                 response
             }
-            Err(failure) => {
-                if let (Some(place), Some(outcome)) = (place, failure.outcome()) {
-                    place.complete(clock.moment(), outcome);
-                }
-                sent.trouble(match failure {
-                    CallFailure::Unconnected | CallFailure::Broken => Trouble::Unreachable,
-                    CallFailure::Silent => Trouble::Silent,
-                    CallFailure::Busy => Trouble::Busy,
-                })
-            }
+            Err(CallFailure::Unconnected | CallFailure::Broken) => sent.trouble(Trouble::Unreachable),
+            Err(CallFailure::Silent) => sent.trouble(Trouble::Silent),
+            Err(CallFailure::Busy) => sent.trouble(Trouble::Busy),
         }
     }
 }
 
 impl Sent {
-    /// The route it took and the upstream behind it.
-    fn route(&self) -> Option<(&Route, &Arc<crate::upstream::Upstream>)> {
+    /// The route it took and the position of the upstream behind it.
+    fn route(&self) -> Option<(&Route, usize)> {
         let route = self.admission.admitted().and_then(Admitted::route)?;
-        Some((route, self.settings.upstream(route.upstream.as_deref()?)?))
-    }
-
-    /// The head of an answer has come: says what was learnt of the upstream, and for how long it is busy with it.
-    fn served(&self, place: Option<Place>, door: &Bulkhead, response: &mut Response<UpstreamBody>) {
-        let Some(place) = place else { return };
-        let worker = &self.ticket.caller().worker;
-        let now = self.settings.clock.moment();
-        if let Some(utilization) = orca::utilization(response.headers()) {
-            door.tell_utilization(now, utilization);
-        }
-        for (name, signal) in &self.settings.told_signals {
-            let value =
-                response.headers().get(name).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            if let Some(value) = value {
-                worker.shared.signals.tell(signal, now, value);
-            }
-        }
-        let outcome = bulkhead::outcome(response);
-        if response.body().is_whole() {
-            place.complete(now, outcome);
-        } else {
-            let stay = worker.stays.keep(worker.ticks().now(), place, now, outcome);
-            response.body_mut().keep(stay);
-        }
+        Some((route, self.settings.position(route.upstream.as_deref()?)?))
     }
 
     /// The upstream has no room for it.

@@ -50,18 +50,25 @@ impl Way {
     }
 
     /// Waits for the place; `now` is asked only if the request asks only then.
-    pub(super) async fn place(self, now: impl FnOnce() -> Moment) -> Result<Option<Place>, Refusal> {
+    pub(super) async fn place(self, now: impl FnOnce() -> Moment) -> Result<Self, Refusal> {
         match self {
-            Self::Free => Ok(None),
-            Self::Place(place) => Ok(Some(place)),
-            Self::Wait(waiting) => waiting.await.map(Some),
+            Self::Free | Self::Place(_) => Ok(self),
+            Self::Wait(waiting) => waiting.await.map(Self::Place),
             Self::Later(door, Entering { criticality, who, attempt }) => {
                 match door.enter(now(), Entering { criticality, who: || who, attempt }) {
-                    Entered::Place(place) => Ok(Some(place)),
-                    Entered::Wait(waiting) => waiting.await.map(Some),
+                    Entered::Place(place) => Ok(Self::Place(place)),
+                    Entered::Wait(waiting) => waiting.await.map(Self::Place),
                     Entered::Refuse(refusal) => Err(refusal),
                 }
             }
+        }
+    }
+
+    /// The place it has, if it has one.
+    pub(super) fn taken(self) -> Option<Place> {
+        match self {
+            Self::Place(place) => Some(place),
+            Self::Free | Self::Wait(_) | Self::Later(..) => None,
         }
     }
 }

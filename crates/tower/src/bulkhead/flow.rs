@@ -29,6 +29,9 @@ const RECENT: Duration = Duration::from_secs(5);
 /// How long what an upstream said of itself is believed.
 const BELIEVED: Duration = Duration::from_secs(10);
 
+/// Places that were hardly busy say little of what they could do.
+const LEAST_BUSY: f64 = 0.01;
+
 /// How busy is counted in: thousandths of the places.
 const WHOLE: u64 = 1_000;
 
@@ -108,7 +111,8 @@ pub(super) struct Flows {
 struct Steered {
     steering: Steering,
     before: Totals,
-    wanted: Smoothed,
+    demand: Smoothed,
+    capacity: Smoothed,
     delay: Smoothed,
     utilization: Smoothed,
 }
@@ -118,7 +122,8 @@ impl Flows {
         let steered = Steered {
             steering: Steering::default(),
             before: Totals::default(),
-            wanted: Smoothed::new(RECENT)?,
+            demand: Smoothed::new(RECENT)?,
+            capacity: Smoothed::new(RECENT)?,
             delay: Smoothed::new(RECENT)?,
             utilization: Smoothed::new(RECENT)?,
         };
@@ -151,7 +156,10 @@ impl Flows {
         let totals = self.totals(waiting);
         let seen = Seen::between(&steered.before, &totals);
         steered.before = totals;
-        steered.wanted.tell(now, seen.wanted());
+        steered.demand.tell(now, seen.demand());
+        if let Some(capacity) = seen.capacity() {
+            steered.capacity.tell(now, capacity);
+        }
         if waiting == 0 && seen.flow.served > 0 {
             // Whoever finds a place at once does not say so each time.
             steered.delay.tell(now, 0.0);
@@ -184,8 +192,14 @@ impl Flows {
         Duration::try_from_secs_f64(recent.unwrap_or(0.0)).unwrap_or_default()
     }
 
+    /// How much of the capacity there is would be needed for all who come. Each is averaged by itself: the ratio of one
+    /// tick in which hardly anybody was served says nothing.
     pub(super) fn wanted(&self) -> f64 {
-        lock(&self.steered).wanted.value().unwrap_or(0.0)
+        let steered = lock(&self.steered);
+        match (steered.demand.value(), steered.capacity.value()) {
+            (Some(demand), Some(capacity)) if capacity > 0.0 => demand / capacity,
+            _ => 0.0,
+        }
     }
 
     pub(super) fn refused(&self) -> Vec<RefusedHere> {
@@ -242,13 +256,16 @@ impl Seen {
         Self { arrived, flow: Flow { entered, served, waiting: after.waiting, busy } }
     }
 
-    /// How much of the capacity there is would be needed for all who came.
+    /// How many came.
     #[expect(clippy::cast_precision_loss, reason = "counts of a tick")]
-    fn wanted(&self) -> f64 {
-        let came: u64 = self.arrived.iter().sum();
-        if came == 0 {
-            return 0.0;
-        }
-        self.flow.busy.value() * came as f64 / self.flow.served.max(1) as f64
+    fn demand(&self) -> f64 {
+        self.arrived.iter().sum::<u64>() as f64
+    }
+
+    /// How many could have been served had all places been busy; unknown if nobody was.
+    #[expect(clippy::cast_precision_loss, reason = "counts of a tick")]
+    fn capacity(&self) -> Option<f64> {
+        let busy = self.flow.busy.value().max(LEAST_BUSY);
+        (self.flow.served > 0).then(|| self.flow.served as f64 / busy)
     }
 }
