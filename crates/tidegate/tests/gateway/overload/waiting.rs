@@ -23,21 +23,23 @@ type Asked<'a> = (&'a str, &'a str, &'a str);
 /// Lets groups of requests wait one behind another, and gives all in the order in which they were served.
 fn served(concurrency: &str, waiting: &[&[Asked<'_>]]) -> Vec<String> {
     // Some of them are shed if half a second ends while they come; then all begin again.
-    (0..20).find_map(|_| try_served(concurrency, waiting)).expect("they come within half a second")
+    (0..50).find_map(|_| try_served(concurrency, waiting)).expect("they come within half a second")
 }
 
 fn try_served(concurrency: &str, waiting: &[&[Asked<'_>]]) -> Option<Vec<String>> {
     let latch = Latch::default();
     let upstream = holding(&latch);
     let (guarded, mut held) = full(&upstream, concurrency);
-    let mut clients = Vec::new();
+    // They connect before the first of them waits, and so come the sooner one after another.
+    let mut clients: Vec<Client> =
+        waiting.concat().iter().map(|_| guarded.gateway.connect_from(PROXY)).collect();
+    let (mut silent, mut count) = (clients.iter_mut(), 0);
     for group in waiting {
-        clients.extend(group.iter().map(|(target, level, caller)| {
-            let mut client = guarded.gateway.connect_from(PROXY);
+        for ((target, level, caller), client) in group.iter().zip(&mut silent) {
             client.send(request("GET", target, &[("x-criticality", level), ("x-api-key", caller)], ""));
-            client
-        }));
-        guarded.until(|orders| orders["waiting"] == clients.len() || guarded.turned_away() > 0);
+            count += 1;
+        }
+        guarded.until(|orders| orders["waiting"] == count || guarded.turned_away() > 0);
     }
     latch.open();
     assert_eq!(held.response().status(), 200);
