@@ -58,7 +58,7 @@ fn a_service_that_hangs_does_not_slow_another() {
     let (hanging, quick) = (Upstream::answering(|_| Answer::silence()), Upstream::ok());
     let guarded = Guarded::before(
         &hanging,
-        "algorithm = 'fixed'\nmax = 3\nqueue = { timeout = '60s', max_waiting = 5 }",
+        "algorithm = 'fixed'\nmax = 3\nqueue = { timeout = '60s', max_waiting = 5, order = 'fifo' }",
         &format!(
             "[upstream.quick]
             endpoints = ['{}']
