@@ -1,10 +1,10 @@
 //! What a gateway must be able to do to take part.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use crate::case::Quota;
+use crate::programs::Between;
 
 /// A gateway that can be configured for a case and started.
 pub(crate) trait Contender {
@@ -25,8 +25,7 @@ pub(crate) trait Contender {
 pub(crate) struct Setup<'a> {
     /// A directory of its own.
     pub(crate) directory: &'a Path,
-    pub(crate) listen: SocketAddr,
-    pub(crate) upstream: SocketAddr,
+    pub(crate) between: Between,
     /// For each value of `x-api-key`.
     pub(crate) quota: Option<Quota>,
 }

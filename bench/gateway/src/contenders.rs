@@ -5,7 +5,7 @@
 
 mod envoy;
 mod haproxy;
-pub(crate) mod nginx;
+mod nginx;
 mod ours;
 
 use crate::arguments::Arguments;

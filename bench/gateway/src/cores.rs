@@ -29,6 +29,15 @@ impl Cores {
             _ => Err("gateway and load need a core each, and there is only one".into()),
         }
     }
+
+    /// Lets the calling thread run on both.
+    #[allow(dead_code, reason = "where there is always a gateway, nobody else may have its core")]
+    pub(crate) fn release(self) -> Result<(), Errno> {
+        let mut set = CpuSet::new();
+        set.set(self.gateway.0)?;
+        set.set(self.load.0)?;
+        sched_setaffinity(Pid::from_raw(0), &set)
+    }
 }
 
 impl Core {

@@ -18,6 +18,7 @@ mod latency;
 mod machine;
 mod plan;
 mod process;
+mod programs;
 mod report;
 mod rounds;
 mod upstream;

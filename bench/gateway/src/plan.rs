@@ -2,10 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, Write};
-use std::process::Command;
 use std::time::Duration;
-
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::bars::Bar;
 use crate::case::Case;
@@ -16,6 +13,7 @@ use crate::cores::Cores;
 use crate::footprint::Footprint;
 use crate::latency::{self, Latencies};
 use crate::machine::Reading;
+use crate::process::{raise_open_files, version};
 use crate::rounds::{Rounds, Runner};
 use crate::upstream;
 use crate::wrk::Wrk;
@@ -152,24 +150,6 @@ fn versions(contenders: &[Box<dyn Contender>]) -> Result<Vec<(&'static str, Stri
     }
     versions.push(("wrk", version(Wrk::version())?));
     Ok(versions)
-}
-
-/// The first word that looks like a version in what the program prints, on whichever stream.
-fn version(mut command: Command) -> Result<String, Box<dyn Error>> {
-    let program = command.get_program().display().to_string();
-    let output = command.output().map_err(|problem| format!("{program} cannot be run: {problem}"))?;
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    let mut words = text.split(|letter: char| letter.is_whitespace() || letter == '/');
-    let is_version =
-        |word: &&str| word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit());
-    words.find(is_version).map(str::to_owned).ok_or_else(|| format!("{program} tells no version").into())
-}
-
-/// Connections by the thousand; the programs we start inherit the limit.
-fn raise_open_files() -> Result<(), Box<dyn Error>> {
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
 }
 
 fn progress(what: &str) -> io::Result<()> {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
@@ -114,6 +115,24 @@ pub(crate) fn bound_to_us(command: &Command) -> Command {
     let mut bound = Command::new("setpriv");
     bound.args(["--pdeathsig", "TERM"]).arg(command.get_program()).args(command.get_args());
     bound
+}
+
+/// The first word that looks like a version in what the program prints, on whichever stream.
+pub(crate) fn version(mut command: Command) -> Result<String, Box<dyn Error>> {
+    let program = command.get_program().display().to_string();
+    let output = command.output().map_err(|problem| format!("{program} cannot be run: {problem}"))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let mut words = text.split(|letter: char| letter.is_whitespace() || letter == '/');
+    let is_version =
+        |word: &&str| word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit());
+    words.find(is_version).map(str::to_owned).ok_or_else(|| format!("{program} tells no version").into())
+}
+
+/// Connections by the thousand; the programs we start inherit the limit.
+pub(crate) fn raise_open_files() -> Result<(), Box<dyn Error>> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
 }
 
 fn children(process: Pid) -> Vec<Pid> {

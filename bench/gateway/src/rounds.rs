@@ -16,6 +16,7 @@ use crate::cores::Cores;
 use crate::figures::Figure;
 use crate::http;
 use crate::process::Program;
+use crate::programs::Between;
 use crate::wrk::Wrk;
 
 /// A contender that runs for a case.
@@ -57,7 +58,8 @@ impl Runner {
         let directory = directory.join(address.port().to_string());
         // The system may give a port again that was used before.
         fs::create_dir_all(&directory)?;
-        let setup = Setup { directory: &directory, listen: address, upstream, quota: case.quota() };
+        let between = Between { listen: address, upstream };
+        let setup = Setup { directory: &directory, between, quota: case.quota() };
         let (file, text) = contender.configuration(&setup);
         let file = directory.join(file);
         fs::write(&file, text)?;

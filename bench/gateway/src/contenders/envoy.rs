@@ -1,11 +1,11 @@
 //! Envoy, with `local_ratelimit`.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::case::{Quota, TABLE};
 use crate::contender::{Contender, Setup};
+use crate::programs::envoy;
 
 pub(crate) const NAME: &str = "Envoy";
 
@@ -25,55 +25,17 @@ impl Contender for Envoy {
     }
 
     fn version(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.arg("--version");
-        command
+        envoy::version(&self.program)
     }
 
     fn configuration(&self, setup: &Setup<'_>) -> (&'static str, String) {
         let actions = setup.quota.map_or("", |_| ACTIONS);
         let limit = setup.quota.map_or(String::new(), limit);
-        let (listen, upstream) = (address(setup.listen), address(setup.upstream));
-        let text = format!(
-            r#"static_resources:
-  listeners:
-  - address: {listen}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: bench
-          codec_type: HTTP1
-          use_remote_address: true
-          generate_request_id: false
-          route_config:
-            virtual_hosts:
-            - name: bench
-              domains: ["*"]
-              routes:
-              - match: {{ prefix: "/" }}
-                route:
-                  cluster: bench
-{actions}          http_filters:
-{limit}          - name: envoy.filters.http.router
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
-  clusters:
-  - name: bench
-    type: STATIC
-    load_assignment:
-      cluster_name: bench
-      endpoints: [{{ lb_endpoints: [{{ endpoint: {{ address: {upstream} }} }}] }}]
-"#
-        );
-        ("envoy.yaml", text)
+        ("envoy.yaml", envoy::forwarding(setup.between, actions, &limit))
     }
 
     fn command(&self, file: &Path) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "error", "-c"]).arg(file);
-        command
+        envoy::command(&self.program, file)
     }
 }
 
@@ -101,8 +63,4 @@ fn limit(quota: Quota) -> String {
                 token_bucket: {{ max_tokens: {burst}, tokens_per_fill: {per_second}, fill_interval: 1s }}
 "#
     )
-}
-
-fn address(address: SocketAddr) -> String {
-    format!("{{ socket_address: {{ address: {}, port_value: {} }} }}", address.ip(), address.port())
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::case::TABLE;
 use crate::contender::{Contender, Setup};
+use crate::programs::Between;
 
 pub(crate) const NAME: &str = "haproxy";
 
@@ -22,7 +23,7 @@ impl Contender for Haproxy {
     }
 
     fn configuration(&self, setup: &Setup<'_>) -> (&'static str, String) {
-        let Setup { listen, upstream, quota, .. } = setup;
+        let Setup { between: Between { listen, upstream }, quota, .. } = setup;
         // It has no bucket but counts requests within a second.
         let limit = quota.map_or(String::new(), |quota| {
             format!(

@@ -6,6 +6,7 @@ use std::process::Command;
 use crate::case::TABLE;
 use crate::contender::{Contender, Setup};
 use crate::footprint::CONNECTIONS;
+use crate::programs::Between;
 
 pub(crate) const NAME: &str = "tidegate";
 
@@ -31,7 +32,7 @@ impl Contender for Ours {
     }
 
     fn configuration(&self, setup: &Setup<'_>) -> (&'static str, String) {
-        let Setup { listen, upstream, quota, .. } = setup;
+        let Setup { between: Between { listen, upstream }, quota, .. } = setup;
         let rule = quota.map_or(String::new(), |quota| {
             format!(
                 "[rule.per_key]\n\

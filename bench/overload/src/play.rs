@@ -1,0 +1,84 @@
+//! One play: a scenario, and what stands before its service.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tidegate_load::drill::{Drill, Probe};
+use tidegate_scenario::record::Look;
+use tidegate_scenario::{Finding, Variant};
+
+use crate::behind::{Behind, Setup};
+use crate::cores::Cores;
+use crate::figures::Figures;
+use crate::http;
+use crate::plan::Part;
+use crate::process::Program;
+use crate::programs::Between;
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Play {
+    pub(crate) scenario: String,
+    pub(crate) behind: &'static str,
+    pub(crate) figures: Figures,
+    /// What the scenario's file asks for, in its order.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// The processor time of a gateway, asked for once a second.
+struct Meter(Arc<Program>);
+
+impl Probe for Meter {
+    fn look(&mut self) -> Look {
+        Look { processor: self.0.processor_time().ok(), ..Look::default() }
+    }
+}
+
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meter")
+    }
+}
+
+impl Play {
+    /// Plays it. A gateway has the first core, callers and service the second; without a gateway they have
+    /// both, since whoever gives up on an answer opens another connection, and that takes more than
+    /// answering.
+    pub(crate) fn of(
+        part: &Part,
+        behind: &Behind,
+        cores: Cores,
+        place: &Path,
+    ) -> Result<Self, Box<dyn Error>> {
+        match behind {
+            Behind::Nothing => cores.release()?,
+            Behind::Nginx | Behind::Envoy(_) | Behind::Ours(_) => cores.load.pin()?,
+        }
+        let drill = Drill::prepare(part.scenario.clone())?;
+        let service = drill.service();
+        let between = Between { listen: http::free_address()?, upstream: service };
+        let directory = place.join(between.listen.port().to_string());
+        // The system may give a port again that was used before.
+        fs::create_dir_all(&directory)?;
+        let policy = drill.policy().ok_or_else(|| format!("{} has no policy", part.scenario.id))?;
+        let workers = part.scenario.service.workers;
+        let setup = Setup { directory: &directory, between, workers, policy: &policy };
+        let (target, probe): (_, Option<Box<dyn Probe>>) = match behind.prepare(&setup)? {
+            None => (service, None),
+            Some(command) => {
+                let mut program = Program::start(behind.name(), cores.gateway, command)?;
+                program.ready(between.listen)?;
+                (between.listen, Some(Box::new(Meter(Arc::new(program)))))
+            }
+        };
+        let outcome = drill.run(target, probe)?;
+        Ok(Self {
+            scenario: outcome.scenario.id.clone(),
+            behind: behind.name(),
+            figures: Figures::of(part, &outcome),
+            findings: outcome.findings(Variant::Protected),
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! Rounds: everybody plays a scenario in turn, so that what disturbs the machine disturbs all.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::behind::Behind;
+use crate::cores::Cores;
+use crate::figures::Figures;
+use crate::plan::{Part, Plan};
+use crate::play::Play;
+use crate::quartiles::Figure;
+
+/// Every play, in the order of the rounds.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    pub(crate) plays: Vec<Play>,
+}
+
+impl Rounds {
+    /// A round visits the scenarios one after another, and in a scenario everybody, beginning with another
+    /// one each round.
+    pub(crate) fn run(plan: &Plan, cores: Cores, place: &Path) -> Result<Self, Box<dyn Error>> {
+        let mut plays = Vec::new();
+        for round in 0..plan.rounds() {
+            for part in &plan.parts {
+                for turn in 0..plan.field.len() {
+                    let behind = &plan.field[(turn + round) % plan.field.len()];
+                    if round >= plan.turns(part, behind) {
+                        continue;
+                    }
+                    progress(plan, round, part, behind)?;
+                    let play = Play::of(part, behind, cores, place);
+                    plays
+                        .push(play.map_err(|why| format!("{}, {}: {why}", part.scenario.id, behind.name()))?);
+                }
+            }
+        }
+        Ok(Self { plays })
+    }
+
+    /// What `value` says of the plays of somebody.
+    pub(crate) fn figure(&self, scenario: &str, behind: &str, value: impl Fn(&Figures) -> f64) -> Figure {
+        Figure::of(self.of(scenario, behind).map(|play| value(&play.figures)))
+    }
+
+    /// The plays of a scenario by somebody.
+    pub(crate) fn of(&self, scenario: &str, behind: &str) -> impl Iterator<Item = &Play> {
+        self.plays.iter().filter(move |play| play.scenario == scenario && play.behind == behind)
+    }
+}
+
+fn progress(plan: &Plan, round: usize, part: &Part, behind: &Behind) -> io::Result<()> {
+    let (id, name) = (&part.scenario.id, behind.name());
+    writeln!(io::stderr(), "round {} of {}: {id}, behind {name}", round + 1, plan.rounds())
+}
