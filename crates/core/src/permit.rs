@@ -58,6 +58,12 @@ pub struct Ended {
 pub trait Places: Send + Sync + fmt::Debug {
     /// One place comes back.
     fn give_back(&self, ended: Ended);
+
+    /// One place comes back from somebody who turned out not to need it. Who learns nothing from abandoned work
+    /// need not tell the two apart.
+    fn undo(&self, ended: Ended) {
+        self.give_back(ended);
+    }
 }
 
 /// The right to one place in flight. Completed or dropped, it ends exactly once.
@@ -93,6 +99,18 @@ where
     /// Ends the work with what was learnt.
     pub fn complete(mut self, now: Moment, outcome: Outcome) {
         self.end(outcome, Some(now.since(self.taken)));
+    }
+
+    /// Gives the place back as if it had never been taken: no work began, so none ends, and nothing is learnt.
+    pub fn undo(mut self) {
+        if let Some(places) = self.places.take() {
+            places.undo(Ended {
+                outcome: Outcome::Abandoned,
+                took: None,
+                taken: self.taken,
+                note: self.note,
+            });
+        }
     }
 
     fn end(&mut self, outcome: Outcome, took: Option<Duration>) {
@@ -173,6 +191,10 @@ impl Places for InFlight {
         self.ended[ended.outcome as usize].fetch_add(1, Ordering::Relaxed);
         self.taken.fetch_sub(1, Ordering::Relaxed);
     }
+
+    fn undo(&self, _: Ended) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +221,13 @@ mod tests {
         places.admit(NOW).admitted().unwrap().complete(NOW, Outcome::Overloaded);
         let ends = [Outcome::Ok, Outcome::Failed, Outcome::Overloaded, Outcome::Abandoned];
         assert_eq!(ends.map(|outcome| places.ended(outcome)), [0, 0, 1, 0]);
+        places.admit(NOW).admitted().unwrap().undo();
+        assert_eq!(places.in_flight(), 0);
+        assert_eq!(
+            ends.map(|outcome| places.ended(outcome)),
+            [0, 0, 1, 0],
+            "nothing began, so nothing ended"
+        );
         assert_eq!(InFlight::new(0).unwrap_err().field, "limit");
     }
 }

@@ -27,12 +27,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, he
 use tidegate_core::Refusal;
 use tidegate_policy::policy::Route;
 use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused, Turned};
+use tidegate_tower::bulkhead::Entering;
 use tidegate_tower::respond::{Speech, Trouble};
 use tidegate_tower::{Admission, Clock, Peer};
 
 pub(crate) use self::answer::AnswerBody;
 use self::answer::{Logged, Noted, Ticket};
-use self::forward::Forward;
+use self::forward::{Forward, Unready};
 use self::way::{Undecided, Way};
 use crate::chance;
 use crate::client;
@@ -60,7 +61,8 @@ pub(crate) fn serve(
         match step {
             Ok(mut forward) => match forward.wait().await {
                 Ok(()) => forward.go().await,
-                Err(refusal) => forward.turned_away(refusal),
+                Err(Unready::Refused(refusal)) => forward.turned_away(refusal),
+                Err(Unready::BrokenOff) => forward.broken_off(),
             },
             Err(answer) => *answer,
         }
@@ -236,8 +238,12 @@ impl<'a> Walk<'a> {
         let Some(upstream) = upstream else { return Ok(Way::Free) };
         let worker = &self.caller.worker;
         let attempt = if self.caller.hop.is_trusted { way::attempt(request.headers()) } else { None };
+        let (door, criticality) = (upstream.door(worker.number), admitted.criticality());
         let who = || worker.shared.gate.who(self.now, attributes);
-        Way::find(upstream.door(worker.number), self.now.moment, admitted, attempt, who)
+        if !admitted.wait().is_zero() || forward::is_gathered(request) {
+            return Ok(Way::Later(Arc::clone(door), Entering { criticality, who: who(), attempt }));
+        }
+        Way::find(door, self.now.moment, Entering { criticality, who, attempt })
             .map_err(|refusal| (upstream.spec.name.as_str(), refusal))
     }
 
@@ -271,12 +277,11 @@ impl<'a> Walk<'a> {
     ) -> Option<(Box<Record>, Logged)> {
         let log = self.settings.access_log.as_ref()?;
         let is_shadow = log.always.shadow && admitted.shadow_refusals().next().is_some();
+        let (is_failed, is_refused) = (log.always.failed, log.always.refused && !is_clear);
         let logged = if is_shadow || is_drawn(log.sample_accepted) {
             Logged::Always
-        } else if log.always.failed {
-            Logged::IfFailed
-        } else if log.always.refused && !is_clear {
-            Logged::IfRefused
+        } else if is_failed || is_refused {
+            Logged::If { is_failed, is_refused }
         } else {
             return None;
         };

@@ -14,27 +14,36 @@
 //!
 //! What the limit learns from is always the time to the head: how long the rest takes is the caller's doing as often
 //! as the service's.
+//!
+//! The same at the other end: while the body of a request is still coming, the service waits for the caller. Short bodies
+//! are waited for before a place is asked for; a long one holds its place for 500 ms at most until it has come.
+//!
+//! All whose callers are waited for hold no more than half of the places together. Beyond that the others come first:
+//! such requests are sent on without a place, and such answers give theirs back with their head.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_core::Moment;
 use tidegate_core::permit::Outcome;
-use tidegate_tower::bulkhead::Place;
+use tidegate_tower::bulkhead::{Linger, Place};
 
 /// After so many milliseconds an answer is a stream. Below the length of a window of the limit, which would otherwise
 /// take what it is told for the sign of a clock that goes back.
 const STREAMS_AFTER: u64 = 500;
 
-/// A place whose answer has begun.
+/// A place that may be held for too long.
 #[derive(Debug)]
-struct Begun {
-    place: Place,
-    head: Moment,
-    outcome: Outcome,
+enum Held {
+    /// Its answer has begun.
+    Begun { place: Place, head: Moment, outcome: Outcome, _linger: Linger },
+    /// The body of its request is still coming.
+    Upload { place: Place, _linger: Linger },
+    /// The body of its request has come, and the service is at work.
+    Served(Place),
 }
 
 /// A place as both see it who may end it.
-type Shared = Arc<Mutex<Option<Begun>>>;
+type Shared = Arc<Mutex<Option<Held>>>;
 
 /// Held by an answer's body; the place comes back when it is dropped, if not before.
 #[derive(Debug)]
@@ -46,38 +55,82 @@ impl Drop for Stay {
     }
 }
 
-fn end(begun: &Mutex<Option<Begun>>) {
+fn end(held: &Mutex<Option<Held>>) {
     // Not while it is locked: a place that comes back goes to the next, who may be anybody.
-    let begun = begun.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Begun { place, head, outcome }) = begun {
-        place.complete(head, outcome);
+    let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match held {
+        Some(Held::Begun { place, head, outcome, .. }) => place.complete(head, outcome),
+        Some(Held::Upload { place, .. }) => place.undo(),
+        Some(Held::Served(_)) | None => {}
     }
 }
 
-/// The places of answers whose end has not come, as a worker looks after them.
+impl Stay {
+    /// The place, if it is still held.
+    pub(crate) fn take(self) -> Option<Place> {
+        match self.0.lock().unwrap_or_else(PoisonError::into_inner).take()? {
+            Held::Begun { place, .. } | Held::Upload { place, .. } | Held::Served(place) => Some(place),
+        }
+    }
+
+    /// Who is told when the body of the request has come.
+    pub(crate) fn arrival(&self) -> Arrival {
+        Arrival(Arc::clone(&self.0))
+    }
+}
+
+/// Told when the body of a request has come.
+#[derive(Debug)]
+pub(crate) struct Arrival(Shared);
+
+impl Arrival {
+    pub(crate) fn has_come(self) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = match held.take() {
+            Some(Held::Upload { place, .. }) => Some(Held::Served(place)),
+            other => other,
+        };
+    }
+}
+
+/// The places that may be held for too long, as a worker looks after them.
 #[derive(Debug, Default)]
 pub(crate) struct Stays(Mutex<Vec<(u64, Shared)>>);
 
 impl Stays {
-    /// Keeps the place of an answer whose head came at `head`.
-    pub(crate) fn keep(&self, now: u64, place: Place, head: Moment, outcome: Outcome) -> Stay {
-        let begun = Arc::new(Mutex::new(Some(Begun { place, head, outcome })));
-        self.lock().push((now, Arc::clone(&begun)));
-        Stay(begun)
+    /// Keeps the place of an answer whose head came then and said so much of how the work ended.
+    pub(crate) fn keep(&self, now: u64, place: Place, ending: (Moment, Outcome), linger: Linger) -> Stay {
+        let (head, outcome) = ending;
+        self.hold(now, Held::Begun { place, head, outcome, _linger: linger })
     }
 
-    /// Ends those that have become streams, and forgets those that have ended.
+    /// Keeps the place of a request whose body is still coming.
+    pub(crate) fn upload(&self, now: u64, place: Place, linger: Linger) -> Stay {
+        self.hold(now, Held::Upload { place, _linger: linger })
+    }
+
+    fn hold(&self, now: u64, held: Held) -> Stay {
+        let held = Arc::new(Mutex::new(Some(held)));
+        self.lock().push((now, Arc::clone(&held)));
+        Stay(held)
+    }
+
+    /// Ends those that have been held for too long, and forgets those that have ended.
     pub(crate) fn end_old(&self, now: u64) {
         let old: Vec<_> = {
             let mut stays = self.lock();
-            // What only we know of has ended.
-            stays.retain(|(_, begun)| Arc::strong_count(begun) > 1);
+            // What only we know of has ended, and what is served is not held for too long.
+            stays.retain(|(_, held)| Arc::strong_count(held) > 1 && !is_served(held));
             stays.extract_if(.., |(since, _)| now.saturating_sub(*since) >= STREAMS_AFTER).collect()
         };
-        old.iter().for_each(|(_, begun)| end(begun));
+        old.iter().for_each(|(_, held)| end(held));
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(u64, Shared)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_served(held: &Mutex<Option<Held>>) -> bool {
+    matches!(*held.lock().unwrap_or_else(PoisonError::into_inner), Some(Held::Served(_)))
 }

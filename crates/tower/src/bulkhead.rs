@@ -77,6 +77,10 @@ struct Shared {
     queue: Option<Mutex<Queue<Waiter>>>,
     /// How many wait, for those who do not hold the queue.
     waiting: AtomicUsize,
+    /// Places held while the upstream waits for callers.
+    lingering: AtomicU64,
+    /// See [`Bulkhead::grace`], in nanoseconds.
+    grace: AtomicU64,
     edge: SharedEdge,
     attempts: AttemptHistogram,
     flows: Flows,
@@ -128,6 +132,8 @@ impl Bulkhead {
             limiter: terms::limiter(upstream, limit, clock.moment())?,
             queue: queue.map(Mutex::new),
             waiting: AtomicUsize::new(0),
+            lingering: AtomicU64::new(0),
+            grace: AtomicU64::new(nanos(terms::grace(None))),
             edge: SharedEdge::new(),
             attempts: AttemptHistogram::new(HistogramRule::default()),
             flows: Flows::new(clock.moment())?,
@@ -253,6 +259,33 @@ impl Bulkhead {
         next
     }
 
+    /// A place has come back.
+    fn came_back(&self) {
+        // See `wait`.
+        fence(Ordering::SeqCst);
+        if self.shared.waiting.load(Ordering::Relaxed) > 0 {
+            self.pass_on_if_free(self.shared.clock.moment());
+        }
+    }
+
+    /// Whether one more of the places may be held while the upstream waits for a caller: at most half of them, since
+    /// callers that send or take a byte a second would keep all of them from others.
+    #[must_use]
+    pub fn linger(self: &Arc<Self>) -> Option<Linger> {
+        let shared = &self.shared;
+        let most = u64::from(shared.limiter.limit()) / 2;
+        let one_more = |lingering| (lingering < most).then_some(lingering + 1);
+        let taken = shared.lingering.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.is_ok().then(|| Linger(Arc::clone(self)))
+    }
+
+    /// For how long the upstream is taken to be at work for a caller that has gone: ten times what an answer takes
+    /// without load, from 100 ms to 2 s; half a second while that is not known.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        Duration::from_nanos(self.shared.grace.load(Ordering::Relaxed))
+    }
+
     /// Takes a waiter out whose time is up or who has gone; says whether it still waited.
     fn cancel(&self, handle: tidegate_core::queue::Handle) -> bool {
         let Some(queue) = &self.shared.queue else { return false };
@@ -282,7 +315,9 @@ impl Bulkhead {
         let Some(edge) = shared.flows.look(now, waiting) else { return };
         shared.edge.publish(edge, TICK);
         shared.limiter.tell(shared.flows.surroundings(now));
-        if let (Some(queue), Some(baseline)) = (&shared.queue, shared.limiter.baseline()) {
+        let Some(baseline) = shared.limiter.baseline() else { return };
+        shared.grace.store(nanos(terms::grace(Some(baseline))), Ordering::Relaxed);
+        if let Some(queue) = &shared.queue {
             let patience = terms::patience(&shared.waiting_terms, Some(baseline));
             let mut queue = lock(queue);
             queue.expect_service(baseline);
@@ -380,13 +415,24 @@ pub struct Status {
 
 impl Places for Bulkhead {
     fn give_back(&self, ended: Ended) {
-        let shared = &*self.shared;
-        shared.limiter.give_back(ended);
-        // See `wait`.
-        fence(Ordering::SeqCst);
-        if shared.waiting.load(Ordering::Relaxed) > 0 {
-            self.pass_on_if_free(shared.clock.moment());
-        }
+        self.shared.limiter.give_back(ended);
+        self.came_back();
+    }
+
+    fn undo(&self, ended: Ended) {
+        self.shared.limiter.undo(ended);
+        self.came_back();
+    }
+}
+
+/// One of the places that may be held while the upstream waits for a caller: for the rest of a body, or to take an
+/// answer.
+#[derive(Debug)]
+pub struct Linger(Arc<Bulkhead>);
+
+impl Drop for Linger {
+    fn drop(&mut self) {
+        self.0.shared.lingering.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -364,6 +364,11 @@ impl Places for Adaptive {
             self.close(Moment::from_nanos(now));
         }
     }
+
+    fn undo(&self, ended: Ended) {
+        let (level, _) = noted(ended.note);
+        self.taken.0.fetch_sub(shares::one(level), Ordering::Relaxed);
+    }
 }
 
 /// The level and what was in flight, as a permit carries them.

@@ -98,8 +98,11 @@ pub(super) struct Noted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logged {
     Always,
-    IfFailed,
-    IfRefused,
+    /// If the upstream fails it, or turns it away.
+    If {
+        is_failed: bool,
+        is_refused: bool,
+    },
 }
 
 impl Noted {
@@ -148,14 +151,11 @@ impl Ticket {
     pub(super) fn turned_away(&mut self, refused: &Refused) {
         let Some(noted) = &mut self.noted else { return };
         noted.decided(false);
-        if let Some((record, logged)) = &mut noted.record {
+        if let Some((record, _)) = &mut noted.record {
             record.is_admitted = false;
             record.rule = Some(refused.by.name().to_owned());
             record.reason = Some(refused.refusal.reason.as_str().to_owned());
             record.retry = Some(refused.refusal.retry);
-            if *logged == Logged::IfRefused {
-                *logged = Logged::Always;
-            }
         }
     }
 }
@@ -170,9 +170,13 @@ impl Drop for Ticket {
         let shared = &self.caller.worker.shared;
         let took = shared.clock.moment().since(began.moment);
         figures.end(status, took);
-        if let Some((record, logged)) = record
-            && (logged == Logged::Always || (logged == Logged::IfFailed && status >= 500))
-        {
+        let Some((record, logged)) = record else { return };
+        let is_logged = match logged {
+            Logged::Always => true,
+            Logged::If { is_refused, .. } if !record.is_admitted => is_refused,
+            Logged::If { is_failed, .. } => is_failed && status >= 500,
+        };
+        if is_logged {
             shared.log(Record { status: Some(status), duration: Some(took), ..*record });
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, Version, header};
 use http_body::Body;
 use tidegate_core::Refusal;
 use tidegate_policy::Admitted;
@@ -13,9 +13,9 @@ use tidegate_tower::{Admission, Clock};
 
 use super::answer::{AnswerBody, Ticket};
 use super::unbroken::Unbroken;
-use super::visit::Visit;
+use super::visit::{Hold, Visit};
 use super::way::Way;
-use crate::connection::http1::body::CallerBody;
+use crate::connection::http1::body::{BrokenOff, CallerBody};
 use crate::criticality;
 use crate::head::{self, Forwards};
 use crate::settings::Settings;
@@ -30,6 +30,15 @@ pub(super) struct Forward {
     pub(super) request: Request<CallerBody>,
 }
 
+/// Why a request cannot be sent on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unready {
+    /// Its upstream has no room for it.
+    Refused(Refusal),
+    /// Its body ended too soon.
+    BrokenOff,
+}
+
 /// What is left of a request once it has been sent on.
 struct Sent {
     settings: Arc<Settings>,
@@ -39,16 +48,19 @@ struct Sent {
 }
 
 impl Forward {
-    /// Waits as long as its rules say, and then for its place.
-    pub(super) async fn wait(&mut self) -> Result<(), Refusal> {
+    /// Waits as long as its rules say, then for its body if that is short, and then for its place.
+    pub(super) async fn wait(&mut self) -> Result<(), Unready> {
         let wait = self.admission.wait();
         if !wait.is_zero() {
             Box::pin(tokio::time::sleep(wait)).await;
         }
         if !self.way.is_clear() {
+            if is_gathered(&self.request) {
+                Box::pin(self.request.body_mut().gather()).await.map_err(|BrokenOff| Unready::BrokenOff)?;
+            }
             let way = std::mem::replace(&mut self.way, Way::Free);
             let clock = &self.settings.clock;
-            self.way = Box::pin(way.place(|| clock.moment())).await?;
+            self.way = Box::pin(way.place(|| clock.moment())).await.map_err(Unready::Refused)?;
         }
         self.ticket.goes_on();
         Ok(())
@@ -58,6 +70,12 @@ impl Forward {
     pub(super) fn turned_away(self: Box<Self>, refusal: Refusal) -> Response<AnswerBody> {
         let Self { settings, speech, admission, ticket, .. } = *self;
         Sent { settings, speech, admission, ticket }.turned_away(refusal)
+    }
+
+    /// Its body ended too soon.
+    pub(super) fn broken_off(self: Box<Self>) -> Response<AnswerBody> {
+        let Self { settings, speech, admission, ticket, .. } = *self;
+        Sent { settings, speech, admission, ticket }.trouble(Trouble::Unclear("the request broke off"))
     }
 
     /// Asks the upstream.
@@ -77,10 +95,20 @@ impl Forward {
         let found = sent.admission.admitted().map(Admitted::criticality);
         let found = found.filter(|_| sent.settings.tells_criticality);
         criticality::tell(request.headers_mut(), found, caller.hop.is_trusted);
-        let request = request.map(|body| sent.admission.counted(Patient::new(body, patience)));
         let (worker, settings) = (Arc::clone(&caller.worker), Arc::clone(&sent.settings));
-        let visit = Visit { worker, settings, upstream, place, request };
-        match Unbroken::new(visit.go()).await {
+        let Some(door) = settings.upstreams.get(upstream).map(|upstream| upstream.door(worker.number)) else {
+            return sent.trouble(Trouble::NoRoute);
+        };
+        let grace = door.grace();
+        let has_come = request.body().has_come();
+        let hold = Hold::of(place, has_come, door, &worker);
+        let arrival = hold.arrival();
+        let request = request.map(|body| {
+            let body = Patient::new(body, patience).telling(arrival);
+            sent.admission.counted(body)
+        });
+        let visit = Visit { worker, settings, upstream, hold, request };
+        match Unbroken::new(visit.go(), grace).await {
             Ok(mut response) => {
                 let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
                 let turned = response.body_mut().take_turned();
@@ -131,6 +159,12 @@ impl Sent {
         ticket.status(response.status());
         admission.answer(response).map(|body| AnswerBody::served(body, ticket))
     }
+}
+
+/// Whether the body of a request is waited for before a place is: if it is short, still coming, and its caller does not
+/// wait for our word to send it.
+pub(super) fn is_gathered(request: &Request<CallerBody>) -> bool {
+    request.body().is_short_and_coming() && !request.headers().contains_key(header::EXPECT)
 }
 
 /// Whether the request may turn to another protocol.

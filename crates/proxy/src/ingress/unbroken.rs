@@ -10,8 +10,9 @@
 //! | when the caller goes | ever more; each waits for all before it | none, even when the service is fast again |
 //! | when the work ends   | as many as there are places   | all, as soon as the service is fast again |
 //!
-//! So what was sent goes on without its caller, until it is answered or [`GRACE`] is over. Its place and its
-//! connection are held meanwhile, and how long it took is learnt, which those who stayed to the end cannot tell: they
+//! So what was sent goes on without its caller, until it is answered or its
+//! [grace](tidegate_tower::Bulkhead::grace) is over: longer work is cut off, so that a service that watches its
+//! connections can stop. Its place and its connection are held meanwhile, and how long it took is learnt, which those who stayed to the end cannot tell: they
 //! are the ones that were fast.
 
 use std::future::Future;
@@ -22,10 +23,6 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// For how long a service is taken to be at work for a caller that has gone. Longer work is cut off, so that a service
-/// that watches its connections can stop.
-const GRACE: Duration = Duration::from_secs(2);
-
 /// A request that has been sent on; dropped, it goes on for a while. Boxed, so that what leads to it stays small.
 pub(super) struct Unbroken<F>
 where
@@ -33,14 +30,16 @@ where
 {
     /// None when it has ended.
     sent: Option<Pin<Box<F>>>,
+    grace: Duration,
 }
 
 impl<F> Unbroken<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    pub(super) fn new(sent: F) -> Self {
-        Self { sent: Some(Box::pin(sent)) }
+    /// Without its caller it goes on for as long as `grace`.
+    pub(super) fn new(sent: F, grace: Duration) -> Self {
+        Self { sent: Some(Box::pin(sent)), grace }
     }
 }
 
@@ -67,7 +66,7 @@ where
     fn drop(&mut self) {
         // Without a runtime the worker has ended, and all of its work with it.
         if let (Some(sent), Ok(runtime)) = (self.sent.take(), Handle::try_current()) {
-            drop(runtime.spawn(timeout(GRACE, sent)));
+            drop(runtime.spawn(timeout(self.grace, sent)));
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
+use tidegate_tower::Bulkhead;
 use tidegate_tower::bulkhead::{self, Place};
 
 use crate::settings::Settings;
+use crate::stay::{Arrival, Stay};
 use crate::upstream::{CallFailure, RequestBody, Upstream, UpstreamBody, orca};
 use crate::worker::Worker;
 
@@ -16,17 +18,60 @@ pub(super) struct Visit {
     /// The upstream's position in the settings: each worker has settings of its own, but upstreams are shared, and
     /// counting references to them would cost more.
     pub(super) upstream: usize,
-    pub(super) place: Option<Place>,
+    pub(super) hold: Hold,
     pub(super) request: Request<RequestBody>,
+}
+
+/// How a request holds its place.
+pub(super) enum Hold {
+    /// It has none.
+    Nothing,
+    /// Until it is answered.
+    Place(Place),
+    /// As long, unless its body takes too long to come.
+    Upload(Stay),
+}
+
+impl Hold {
+    /// How a request holds the place it was given, depending on whether its body has come.
+    pub(super) fn of(place: Option<Place>, has_come: bool, door: &Arc<Bulkhead>, worker: &Worker) -> Self {
+        let Some(place) = place else { return Self::Nothing };
+        if has_come {
+            return Self::Place(place);
+        }
+        match door.linger() {
+            Some(linger) => Self::Upload(worker.stays.upload(worker.ticks().now(), place, linger)),
+            None => {
+                place.undo();
+                Self::Nothing
+            }
+        }
+    }
+
+    /// Who is told when the body has come, if that matters.
+    pub(super) fn arrival(&self) -> Option<Arrival> {
+        match self {
+            Self::Nothing | Self::Place(_) => None,
+            Self::Upload(stay) => Some(stay.arrival()),
+        }
+    }
+
+    fn taken(self) -> Option<Place> {
+        match self {
+            Self::Nothing => None,
+            Self::Place(place) => Some(place),
+            Self::Upload(stay) => stay.take(),
+        }
+    }
 }
 
 impl Visit {
     /// Asks the upstream.
     pub(super) async fn go(self) -> Result<Response<UpstreamBody>, CallFailure> {
-        let Self { worker, settings, upstream, place, request } = self;
+        let Self { worker, settings, upstream, hold, request } = self;
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
         let mut answered = upstream.call(worker.number, worker.ticks().now(), request).await;
-        if let Some(place) = place {
+        if let Some(place) = hold.taken() {
             match &mut answered {
                 Ok(response) => learn(&worker, &settings, upstream, place, response),
                 Err(failure) => {
@@ -59,10 +104,12 @@ fn learn(
         }
     }
     let outcome = bulkhead::outcome(response);
-    if response.body().is_whole() {
-        place.complete(now, outcome);
-    } else {
-        let stay = worker.stays.keep(worker.ticks().now(), place, now, outcome);
-        response.body_mut().keep(stay);
+    let linger = if response.body().is_whole() { None } else { upstream.door(worker.number).linger() };
+    match linger {
+        None => place.complete(now, outcome),
+        Some(linger) => {
+            let stay = worker.stays.keep(worker.ticks().now(), place, (now, outcome), linger);
+            response.body_mut().keep(stay);
+        }
     }
 }

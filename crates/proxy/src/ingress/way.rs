@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use tidegate_core::{Criticality, Moment, Refusal};
-use tidegate_policy::{Admitted, Who};
+use tidegate_policy::Who;
 use tidegate_tower::Bulkhead;
 use tidegate_tower::bulkhead::{Entered, Entering, Place, Waiting};
 
@@ -20,24 +20,17 @@ pub(super) enum Way {
     Place(Place),
     /// It waits for one.
     Wait(Waiting),
-    /// A rule lets it wait, and only then it asks for one.
+    /// A rule lets it wait, or its body has not come; only then it asks for one.
     Later(Arc<Bulkhead>, Entering<Who>),
 }
 
 impl Way {
     /// Asks for a place for a request that was admitted.
-    pub(super) fn find(
-        door: &Arc<Bulkhead>,
-        now: Moment,
-        admitted: &Admitted,
-        attempt: Option<u32>,
-        who: impl Fn() -> Who,
-    ) -> Result<Self, Refusal> {
-        let criticality = admitted.criticality();
-        if !admitted.wait().is_zero() {
-            return Ok(Self::Later(Arc::clone(door), Entering { criticality, who: who(), attempt }));
-        }
-        match door.enter(now, Entering { criticality, who, attempt }) {
+    pub(super) fn find<W>(door: &Arc<Bulkhead>, now: Moment, entering: Entering<W>) -> Result<Self, Refusal>
+    where
+        W: Fn() -> Who,
+    {
+        match door.enter(now, entering) {
             Entered::Place(place) => Ok(Self::Place(place)),
             Entered::Wait(waiting) => Ok(Self::Wait(waiting)),
             Entered::Refuse(refusal) => Err(refusal),

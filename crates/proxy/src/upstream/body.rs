@@ -16,7 +16,7 @@ use super::RequestBody;
 use super::endpoint::InFlight;
 use super::http1::Stream;
 use super::lane::{Held, Many, Place};
-use crate::stay::Stay;
+use crate::stay::{Arrival, Stay};
 
 pin_project! {
     /// A body that may not pause for longer than its patience.
@@ -27,17 +27,24 @@ pin_project! {
         patience: Option<Duration>,
         // There only while nothing comes: most bodies are here at once, and need no timer.
         pause: Option<Pin<Box<Sleep>>>,
+        // Told when it has come.
+        arrival: Option<Arrival>,
     }
 }
 
 impl<B> Patient<B> {
     pub(crate) const fn new(body: B, patience: Option<Duration>) -> Self {
-        Self { body: Some(body), patience, pause: None }
+        Self { body: Some(body), patience, pause: None, arrival: None }
+    }
+
+    /// The same, telling somebody when it has come, if anybody wants to know.
+    pub(crate) fn telling(self, arrival: Option<Arrival>) -> Self {
+        Self { arrival, ..self }
     }
 
     /// Nothing.
     pub(crate) const fn empty() -> Self {
-        Self { body: None, patience: None, pause: None }
+        Self { body: None, patience: None, pause: None, arrival: None }
     }
 }
 
@@ -54,9 +61,14 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, BodyFailure>>> {
         let this = self.project();
-        let Some(body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
-        if let Poll::Ready(frame) = body.poll_frame(cx) {
+        let Some(mut body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
             *this.pause = None;
+            if (frame.is_none() || body.is_end_stream())
+                && let Some(arrival) = this.arrival.take()
+            {
+                arrival.has_come();
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyFailure::Broken(error.into()))));
         }
         let Some(patience) = *this.patience else { return Poll::Pending };

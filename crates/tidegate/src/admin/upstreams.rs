@@ -73,7 +73,9 @@ const fn because(why: Why) -> &'static str {
         Why::Overloaded => "the upstream said that it is overloaded",
         Why::Objective => "requests take longer than `latency` allows",
         Why::Throughput => "more places had made requests slower, and not more of them",
-        Why::Probe => "it has rested for long: a few more for a moment, to see whether there is a queue at all",
+        Why::Probe => {
+            "it has rested for long: a few more for a moment, to see whether there is a queue at all"
+        }
         Why::Steady => "there is no reason to change it",
         Why::Unused => "less than half of the places were used, so nothing was learnt",
         Why::Unproven => "less than half of the requests succeeded, so nothing was learnt",

@@ -170,7 +170,7 @@ fn a_refused_upload_gets_its_answer() {
 #[test]
 fn half_a_request_is_not_passed_off_as_a_whole_one() {
     for half in [
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
     ] {
         let (begun, ended) = (Latch::default(), Latch::default());
@@ -189,6 +189,21 @@ fn half_a_request_is_not_passed_off_as_a_whole_one() {
         client.cut();
         ended.wait();
     }
+}
+
+#[test]
+fn half_of_a_short_body_is_not_passed_on_at_all() {
+    let upstream = Upstream::ok();
+    let gateway = Gateway::before(&upstream, "");
+    let mut client = gateway.connect();
+    client.send("POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+    client.cut();
+    let mut client = gateway.connect();
+    client.send("POST /pieces HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+    assert_eq!(client.send("def").response().status(), 200);
+    let seen = upstream.requests();
+    assert_eq!(seen.iter().map(|request| request.target()).collect::<Vec<_>>(), ["/pieces"]);
+    assert_eq!(seen[0].text(), "abcdef");
 }
 
 #[test]

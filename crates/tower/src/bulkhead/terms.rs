@@ -22,6 +22,13 @@ const CODEL_TARGET: u32 = 10;
 /// there as long as that costs nothing; one that bears ten requests has five times too many for a second.
 const FIRST_LIMIT: u32 = 50;
 
+/// Work for callers that have gone holds its place for so many times as long as work takes without load: a limit may be
+/// that many times the knee before such work piles up in the service.
+const GRACE_TIMES: u32 = 10;
+const SHORTEST_GRACE: Duration = Duration::from_millis(100);
+const LONGEST_GRACE: Duration = Duration::from_secs(2);
+const UNKNOWN_GRACE: Duration = Duration::from_millis(500);
+
 /// What is left of the limit when the service is overloaded.
 const BACKOFF: f64 = 0.9;
 
@@ -57,6 +64,11 @@ pub(super) fn limiter(
 pub(super) fn patience(spec: &WaitingQueue, baseline: Option<Duration>) -> Duration {
     let (least, most) = (*WaitingQueue::PATIENCE.start(), *WaitingQueue::PATIENCE.end());
     spec.timeout.unwrap_or_else(|| baseline.map_or(most, |baseline| baseline.clamp(least, most)))
+}
+
+/// For how long the upstream is taken to be at work for a caller that has gone.
+pub(super) fn grace(baseline: Option<Duration>) -> Duration {
+    baseline.map_or(UNKNOWN_GRACE, |baseline| (baseline * GRACE_TIMES).clamp(SHORTEST_GRACE, LONGEST_GRACE))
 }
 
 pub(super) fn queue<T>(spec: &WaitingQueue, seed: u64) -> Result<Option<Queue<T>>, Invalid> {

@@ -118,6 +118,21 @@ async fn a_full_queue_keeps_the_more_critical() {
     assert_eq!(bulkhead.status(clock.moment()).waiting, [99, 0, 1, 0]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn slow_callers_hold_half_of_the_places_and_a_place_that_is_undone_goes_to_the_next() {
+    let (bulkhead, clock) = bulkhead(4, 50 * MS);
+    let lingering: Vec<_> = (0..3).map(|_| bulkhead.linger()).collect();
+    assert_eq!(lingering.iter().flatten().count(), 2);
+    drop(lingering);
+    assert!(bulkhead.linger().is_some());
+    let mut places: Vec<_> = (0..4).map(|_| place(enter(&bulkhead, &clock, Critical))).collect();
+    let next = waiting(enter(&bulkhead, &clock, Critical));
+    places.pop().unwrap().undo();
+    assert!(next.await.is_ok());
+    drop(places);
+    assert_eq!(bulkhead.status(clock.moment()).in_flight, 0);
+}
+
 /// Half a second in which these come every other millisecond and those who have a place keep it for 10 ms.
 async fn half_a_second(bulkhead: &Arc<Bulkhead>, clock: &ToldClock, levels: &[Criticality]) {
     let mut served = std::collections::VecDeque::new();

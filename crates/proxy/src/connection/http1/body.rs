@@ -6,11 +6,12 @@
 
 use std::error::Error;
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -23,6 +24,41 @@ pub(crate) enum CallerBody {
     Piped(Piped),
     /// It comes over HTTP/2.
     H2(Incoming),
+}
+
+/// The longest body that is waited for before its request asks for a place at the upstream.
+const LONGEST_GATHERED: u64 = 64 * 1024;
+
+impl CallerBody {
+    /// Whether it is short and has not come: better waited for here than at the upstream, where it would keep a place
+    /// from others.
+    pub(crate) fn is_short_and_coming(&self) -> bool {
+        match self {
+            Self::Piped(piped) => {
+                piped.size_hint().exact().is_some_and(|left| (1..=LONGEST_GATHERED).contains(&left))
+            }
+            Self::Whole(_) | Self::H2(_) => false,
+        }
+    }
+
+    /// Whether it has come to its end, or nothing more has to be waited for.
+    pub(crate) fn has_come(&self) -> bool {
+        matches!(self, Self::Whole(_)) || self.is_end_stream()
+    }
+
+    /// Waits until all of it is here.
+    pub(crate) async fn gather(&mut self) -> Result<(), BrokenOff> {
+        let Self::Piped(piped) = self else { return Ok(()) };
+        let length = piped.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+        let mut whole = BytesMut::with_capacity(length.unwrap_or_default());
+        while let Some(frame) = poll_fn(|cx| piped.poll_frame(cx)).await {
+            if let Ok(data) = frame?.into_data() {
+                whole.extend_from_slice(&data);
+            }
+        }
+        *self = Self::Whole(whole.freeze());
+        Ok(())
+    }
 }
 
 /// Why there is no more of a body.
