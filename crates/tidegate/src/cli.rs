@@ -19,8 +19,8 @@ use crate::commands::ctl::{Ctl, words};
 /// A command line that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Show a service drown, and the same behind a gateway.
-    Demo,
+    /// Show a service under ten times its load, without and with a gateway.
+    Demo(Demo),
     /// Show what quotas do, in virtual time.
     Quotas,
     /// Read a policy and say what is wrong with it.
@@ -41,6 +41,13 @@ pub enum Request {
     Run(Run),
     /// Print the manual page.
     Man,
+}
+
+/// What `demo` was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demo {
+    /// Whether to write lines even to a terminal.
+    pub is_plain: bool,
 }
 
 /// What `check` was asked.
@@ -85,7 +92,7 @@ where
     let matches = command.try_get_matches_from_mut(words)?;
     match matches.subcommand() {
         Some(("demo", given)) if given.get_flag("quotas") => Ok(Request::Quotas),
-        Some(("demo", _)) => Ok(Request::Demo),
+        Some(("demo", given)) => Ok(Request::Demo(Demo { is_plain: given.get_flag("plain") })),
         Some(("run", given)) => run(given).map(Request::Run),
         Some(("check", given)) => Ok(Request::Check(Check {
             file: given.get_one::<PathBuf>("FILE").cloned(),
@@ -164,10 +171,17 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("demo")
                 .about(
-                    "Show a service drown, and the same service behind a gateway: ten seconds, over loopback",
+                    "Show ten times too much, without and with a gateway: half a minute, over loopback",
                 )
-                .arg(flag("quotas", "Show instead what each kind of quota does: one page, in virtual time"))
-                .after_help("Example:\n  tidegate demo\n  tidegate demo --quotas"),
+                .arg(flag("plain", "Write lines instead of redrawing them, as without a terminal or with NO_COLOR"))
+                .arg(
+                    flag("quotas", "Show instead what each kind of quota does: one page, in virtual time")
+                        .conflicts_with("plain"),
+                )
+                .after_help(
+                    "Example:\n  tidegate demo\n  tidegate demo --quotas\n\
+                     Ends with 1 if the gateway made no clear difference.",
+                ),
         )
         .subcommand(
             Command::new("schema").about("Print the JSON Schema of policy files, for editors").after_help(
@@ -302,7 +316,8 @@ mod tests {
 
     #[test]
     fn commands_are_understood() {
-        assert_eq!(parse_from(["tidegate", "demo"]).unwrap(), Request::Demo);
+        let demo = parse_from(["tidegate", "demo", "--plain"]).unwrap();
+        assert_eq!(demo, Request::Demo(Demo { is_plain: true }));
         let check = parse_from(["tidegate", "check", "a.toml", "--json"]).unwrap();
         let expected = Check { file: Some("a.toml".into()), is_effective: false, is_json: true };
         assert_eq!(check, Request::Check(expected));

@@ -2,8 +2,8 @@
 //!
 //! | to see | look in |
 //! |---|---|
-//! | a service that drowns, and the same behind a gateway: real sockets | [`gateway`] |
+//! | ten times too much, without and with a gateway: real sockets | [`overload`] |
 //! | what each kind of quota does, in virtual time | [`quotas`] |
 
-pub mod gateway;
+pub mod overload;
 pub mod quotas;

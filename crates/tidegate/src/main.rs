@@ -1,19 +1,16 @@
 //! The Tidegate binary: wires the command line to what it asks for.
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
-use tidegate::cli::{self, Request};
+use tidegate::cli::{self, Demo, Request};
 use tidegate::commands::{Ended, bench, check, ctl, explain, init, print};
+use tidegate::demo::overload::{Show, Style};
 use tidegate::{Problem, demo, run};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// For how long the demonstration sends requests, each time.
-const DEMO_LENGTH: Duration = Duration::from_secs(4);
 
 /// What systemd and others know as a mistake in the configuration, which starting again does not cure.
 const BAD_POLICY: u8 = 78;
@@ -39,10 +36,7 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
     // Line by line: a reader sees each part when it is there, and one who left ends the work.
     let (mut page, mut errors) = (io::stdout().lock(), io::stderr().lock());
     let ended = match request {
-        Request::Demo => {
-            demo::gateway::write(&mut page, DEMO_LENGTH)?;
-            Ended::Done
-        }
+        Request::Demo(asked) => demo::overload::write(&mut page, &Show::usual(style(*asked)))?,
         Request::Quotas => {
             demo::quotas::write(&mut page)?;
             demo::quotas::write_measured(&mut page)?;
@@ -64,6 +58,12 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
     };
     page.flush()?;
     Ok(ended)
+}
+
+/// Redrawing is for terminals, and for those who do not mind control sequences (no-color.org).
+fn style(asked: Demo) -> Style {
+    let minds = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if asked.is_plain || minds || !io::stdout().is_terminal() { Style::Lines } else { Style::Redrawn }
 }
 
 /// Whether the reader went away, as `head` does once it has seen enough.
