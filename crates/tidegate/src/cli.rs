@@ -170,10 +170,11 @@ pub fn command() -> Command {
         .subcommand(bench::words::command())
         .subcommand(
             Command::new("demo")
-                .about(
-                    "Show ten times too much, without and with a gateway: half a minute, over loopback",
-                )
-                .arg(flag("plain", "Write lines instead of redrawing them, as without a terminal or with NO_COLOR"))
+                .about("Show ten times too much, without and with a gateway: half a minute, over loopback")
+                .arg(flag(
+                    "plain",
+                    "Write lines instead of redrawing them, as without a terminal or with NO_COLOR",
+                ))
                 .arg(
                     flag("quotas", "Show instead what each kind of quota does: one page, in virtual time")
                         .conflicts_with("plain"),
