@@ -5,8 +5,8 @@ use std::time::Duration;
 use tidegate::commands::Ended;
 use tidegate::demo::overload::{Show, Style, write};
 
-/// What a build without optimisation can send, answer and refuse beside other tests: 200 requests a second are served,
-/// 2000 are sent, twice.
+/// What a build without optimisation can send, answer and refuse beside other tests: 200 requests a second
+/// are served, 2000 are sent, twice.
 const SHOW: Show = Show {
     workers: 4,
     before: Duration::from_secs(2),

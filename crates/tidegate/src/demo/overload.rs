@@ -208,7 +208,7 @@ fn play(page: &mut dyn Write, show: &Show, interrupt: &Interrupt) -> Result<Opti
             let is_half_over = now > show.before + show.flood / 2;
             // In a flood not every decision is noted: it is tried until one is.
             if is_half_over && !refusal.as_ref().is_some_and(Shown::is_explained) {
-                refusal = refusal::of(&gateway)?.or(refusal);
+                refusal = refusal::of(&gateway).or(refusal);
             }
         }
         let sides = [looks[0].since(&last[0]), looks[1].since(&last[1])];
@@ -228,22 +228,22 @@ fn introduction(page: &mut dyn Write, show: &Show) -> io::Result<()> {
         page,
         "Tidegate: a service that can do {capacity:.0} requests a second, and callers who want {flood:.0}.\n"
     )?;
+    let seconds = [show.before, show.flood, show.after].map(|time| time.as_secs_f64());
+    let [before, flood, after] = seconds;
+    let patience = PATIENCE.as_millis();
     writeln!(
         page,
-        "Two such services side by side, one of them behind a gateway. Both get the same requests: {:.0} s of half of",
-        show.before.as_secs_f64()
+        "Two such services side by side, one of them behind a gateway. Both get the same requests:"
     )?;
     writeln!(
         page,
-        "what they can do, {:.0} s of ten times as much, {:.0} s of half of it again. Whoever has no answer after {} ms",
-        show.flood.as_secs_f64(),
-        show.after.as_secs_f64(),
-        PATIENCE.as_millis()
+        "{before:.0} s of half of what they can do, {flood:.0} s of ten times as much, {after:.0} s of half of it again."
     )?;
     writeln!(
         page,
-        "gives up. Critical requests and above would fit: 6 of 100, which is 0.6 of the capacity.\n"
+        "Whoever has no answer after {patience} ms gives up. Critical requests and above would fit: 6 of 100,"
     )?;
+    writeln!(page, "which is 0.6 of the capacity.\n")?;
     page.flush()
 }
 

@@ -11,7 +11,6 @@ use tidegate_policy::{DecisionId, Record};
 use tidegate_tower::bulkhead::Status;
 
 use super::running::{Running, TOLD};
-use crate::Problem;
 
 /// How long the answer may take; a refusal takes none.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -27,17 +26,14 @@ pub(super) struct Shown {
     status: Option<Status>,
 }
 
-/// Sends one request of the lowest level; none if it is not refused.
-pub(super) fn of(gateway: &Running) -> Result<Option<Shown>, Problem> {
-    let answer = ask(gateway)?;
-    if !answer.starts_with("HTTP/1.1 503") {
-        return Ok(None);
-    }
+/// Sends one request of the lowest level; none if it is not refused at once.
+pub(super) fn of(gateway: &Running) -> Option<Shown> {
+    let answer = ask(gateway).ok().filter(|answer| answer.starts_with("HTTP/1.1 503"))?;
     let number =
         answer.split_once(DECISION).map(|(_, rest)| rest.chars().take_while(char::is_ascii_hexdigit));
     let number: Option<DecisionId> = number.and_then(|digits| digits.collect::<String>().parse().ok());
     let record = number.and_then(|number| gateway.gate.decision(number));
-    Ok(Some(Shown { answer, record, status: gateway.status() }))
+    Some(Shown { answer, record, status: gateway.status() })
 }
 
 impl Shown {
