@@ -72,7 +72,7 @@ pub(super) fn attempt(headers: &HeaderMap) -> Option<u32> {
     number.checked_sub(1)
 }
 
-/// What a request is that was refused at its upstream: how it is counted and told.
+/// A request of which it is not known yet whether it goes on, and under what it will be counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undecided {
     pub(super) listener: usize,

@@ -5,6 +5,8 @@ use tidegate_core::permit::Outcome;
 use tidegate_core::shed::{Cohort, Epoch};
 use tidegate_policy::policy::{Concurrency, Endpoint, LimitAlgorithm, Upstream, WaitingOrder, WaitingQueue};
 
+use tidegate_core::Ratio;
+
 use super::*;
 use crate::clock::{SystemClock, ToldClock};
 
