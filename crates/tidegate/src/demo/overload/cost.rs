@@ -108,16 +108,17 @@ pub(super) fn of_forwarding(show: &Show, interrupt: &Interrupt) -> Result<Option
 
 /// Processor time of all threads of gateways that run, where the system tells it (Linux).
 fn used() -> Option<Duration> {
-    let mut sum = None;
+    let mut sum = Duration::ZERO;
     for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
         let text = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         if text("comm").starts_with(THREADS) {
             // The time that it ran, the time that it waited to, and how often, in nanoseconds.
             let nanos = text("schedstat").split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-            sum = Some(sum.unwrap_or_default() + Duration::from_nanos(nanos?));
+            sum += Duration::from_nanos(nanos?);
         }
     }
-    sum
+    // A thread gives itself its name: one that has just begun is not counted, and has used nothing yet.
+    Some(sum)
 }
 
 #[cfg(test)]

@@ -73,8 +73,6 @@ fn reasons(status: &Status) -> String {
         let percent = share.value() * 100.0;
         writeln!(text, "{:<16}{percent:>4.0} % refused at the door", level.as_str()).unwrap_or_default();
     }
-    writeln!(text, "{:.1} times the capacity would serve all who come.", status.wanted_ratio)
-        .unwrap_or_default();
     text
 }
 
