@@ -14,8 +14,9 @@
 //!
 //! let text = std::fs::read_to_string("scenarios/o1_step.toml")?;
 //! let drill = Drill::prepare(Scenario::read("o1_step.toml", &text)?)?;
-//! // Naive: straight to the service. Protected: to a gateway that sends to `drill.service()`.
-//! let outcome = drill.run(drill.service(), None)?;
+//! // Naive: straight to the service. Protected: to a gateway that sends to it.
+//! let service = drill.service();
+//! let outcome = drill.run(service, None)?;
 //! print!("{}", outcome.table(Variant::Naive));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

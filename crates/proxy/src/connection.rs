@@ -29,7 +29,7 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use self::http1::body::CallerBody;
-use self::http1::{Asked, Limits};
+use self::http1::{Asked, Begun, Limits};
 use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
@@ -183,8 +183,13 @@ where
         .keep_alive_timeout(PING_EVERY);
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&watch)));
     let service = service_fn(move |request: Request<Incoming>| {
-        let answered = ingress::serve(&caller, Ok(request.map(CallerBody::H2)));
-        async { Ok::<_, Infallible>(answered.await) }
+        let begun = ingress::serve(&caller, Ok(request.map(CallerBody::H2)));
+        async {
+            Ok::<_, Infallible>(match begun {
+                Begun::Answered(response) => *response,
+                Begun::Serving(serving) => serving.await,
+            })
+        }
     });
     let connection = server.serve_connection(io, service);
     Served { connection, watch: Over(watch), is_draining: false }.await;
@@ -236,7 +241,7 @@ trait Drain {
 impl<S, A, F, B> Drain for &mut http1::Connection<S, A, F, B>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    A: FnMut(Asked) -> F,
+    A: FnMut(Asked) -> Begun<F, B>,
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,
 {

@@ -87,7 +87,7 @@ pub fn served(bytes: &[u8], piece: usize) -> Vec<Seen> {
     let seen = RefCell::default();
     let watch = Arc::new(Watch::new(Arc::new(Ticks::new())));
     let limits = Limits { max_header_bytes: 64 * 1024, max_headers: 128 };
-    let serve = |asked: Asked| answer(asked.ok(), &seen);
+    let serve = |asked: Asked| http1::Begun::Serving(answer(asked.ok(), &seen));
     let mut connection = http1::Connection::new(Given::new(bytes, piece), limits, watch, serve);
     until_ended(bytes, |cx| connection.poll_served(cx));
     drop(connection);

@@ -39,7 +39,7 @@ use crate::chance;
 use crate::client;
 use crate::connection::Caller;
 use crate::connection::http1::body::CallerBody;
-use crate::connection::http1::{Asked, Unserved};
+use crate::connection::http1::{Asked, Begun, Unserved};
 use crate::figures::RouteFigures;
 use crate::head::{self, Hop};
 use crate::settings::Settings;
@@ -52,20 +52,22 @@ type Answer = Box<Response<AnswerBody>>;
 pub(crate) fn serve(
     caller: &Arc<Caller>,
     asked: Asked,
-) -> impl Future<Output = Response<AnswerBody>> + Send + use<> {
+) -> Begun<impl Future<Output = Response<AnswerBody>> + Send + use<>, AnswerBody> {
     let step = match asked {
         Ok(request) => decide(caller, request),
         Err(unserved) => Err(unread(caller, unserved)),
     };
-    async move {
-        match step {
-            Ok(mut forward) => match forward.wait().await {
-                Ok(()) => forward.go().await,
-                Err(Unready::Refused(refusal)) => forward.turned_away(refusal),
-                Err(Unready::BrokenOff) => forward.broken_off(),
-            },
-            Err(answer) => *answer,
-        }
+    match step {
+        Ok(forward) => Begun::Serving(send_on(forward)),
+        Err(answer) => Begun::Answered(answer),
+    }
+}
+
+async fn send_on(mut forward: Box<Forward>) -> Response<AnswerBody> {
+    match forward.wait().await {
+        Ok(()) => forward.go().await,
+        Err(Unready::Refused(refusal)) => forward.turned_away(refusal),
+        Err(Unready::BrokenOff) => forward.broken_off(),
     }
 }
 

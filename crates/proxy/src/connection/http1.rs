@@ -62,6 +62,12 @@ enum Stage {
     Ended,
 }
 
+/// What becomes of a request: most that are refused are answered at once, and need no future that is moved about.
+pub(crate) enum Begun<F, B> {
+    Answered(Box<Response<B>>),
+    Serving(F),
+}
+
 /// A connection that `serve` answers; `F` brings an answer whose body is `B`.
 pub(crate) struct Connection<S, A, F, B> {
     stream: S,
@@ -120,7 +126,7 @@ impl<S, A, F, B> Connection<S, A, F, B> {
 impl<S, A, F, B> Connection<S, A, F, B>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    A: FnMut(Asked) -> F,
+    A: FnMut(Asked) -> Begun<F, B>,
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,
 {
@@ -203,9 +209,18 @@ where
         self.rest = head.rest;
         let body = self.body();
         self.watch.awaits(if self.rest == Rest::Nothing { Awaited::Request } else { Awaited::Body });
-        let serving = (self.serve)(Ok(head.request.map(|()| body)));
-        self.serving.set(Some(serving));
-        Stage::Serving
+        let begun = (self.serve)(Ok(head.request.map(|()| body)));
+        self.begun(begun)
+    }
+
+    fn begun(&mut self, begun: Begun<F, B>) -> Stage {
+        match begun {
+            Begun::Answered(response) => self.answer(*response),
+            Begun::Serving(serving) => {
+                self.serving.set(Some(serving));
+                Stage::Serving
+            }
+        }
     }
 
     /// The request's body, whole if it is here already.
@@ -231,9 +246,8 @@ where
         self.feeder = None;
         self.rest = Rest::UntilClose;
         self.watch.awaits(Awaited::Request);
-        let serving = (self.serve)(Err(why));
-        self.serving.set(Some(serving));
-        Stage::Serving
+        let begun = (self.serve)(Err(why));
+        self.begun(begun)
     }
 
     fn poll_serving(&mut self, cx: &mut Context<'_>) -> Poll<Stage> {

@@ -58,7 +58,7 @@ fn watch() -> Arc<Watch> {
 /// Polls until nothing moves any more; whether it has ended.
 fn run<A, F>(connection: &mut Connection<Given, A, F, TestBody>) -> bool
 where
-    A: FnMut(Asked) -> F,
+    A: FnMut(Asked) -> Begun<F, TestBody>,
     F: Future<Output = Response<TestBody>>,
 {
     let mut cx = Context::from_waker(Waker::noop());
@@ -73,12 +73,17 @@ where
     }
 }
 
+/// Serves all that is asked for by futures.
+fn serving<F>(mut serve: impl FnMut(Asked) -> F) -> impl FnMut(Asked) -> Begun<F, TestBody> {
+    move |asked| Begun::Serving(serve(asked))
+}
+
 /// What is answered to these bytes, without dates, and whether the connection has ended.
 fn told<F>(given: Given, serve: impl FnMut(Asked) -> F) -> (String, bool)
 where
     F: Future<Output = Response<TestBody>>,
 {
-    let mut connection = Connection::new(given, LIMITS, watch(), serve);
+    let mut connection = Connection::new(given, LIMITS, watch(), serving(serve));
     let has_ended = run(&mut connection);
     (connection.stream.told(), has_ended)
 }
@@ -203,7 +208,7 @@ fn heads_have_a_bound() {
     assert!(told(Given::at_once(&fields), echo).0.starts_with("HTTP/1.1 200 "));
     let limits = Limits { max_header_bytes: 1 << 20, ..LIMITS };
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(1 << 16));
-    let mut connection = Connection::new(Given::at_once(&long), limits, watch(), echo);
+    let mut connection = Connection::new(Given::at_once(&long), limits, watch(), serving(echo));
     run(&mut connection);
     assert!(connection.stream.told().starts_with("HTTP/1.1 414 "));
 }
@@ -273,7 +278,7 @@ fn answers_without_a_body_say_nothing_of_one() {
 fn every_answer_has_one_date() {
     let dated = || Response::builder().header("date", "today").body(full("")).unwrap();
     for (response, date) in [(get(|| text("x")), None), (get(dated), Some("today"))] {
-        let mut connection = Connection::new(Given::at_once(ASKED), LIMITS, watch(), response);
+        let mut connection = Connection::new(Given::at_once(ASKED), LIMITS, watch(), serving(response));
         run(&mut connection);
         let told = String::from_utf8(connection.stream.written.clone()).unwrap();
         let dates: Vec<_> = told.lines().filter_map(|line| line.strip_prefix("date: ")).collect();
@@ -293,7 +298,7 @@ fn a_large_answer_goes_out_as_it_is() {
 #[test]
 fn whoever_waits_to_be_told_is_told_when_the_body_is_wanted() {
     let head = "POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n";
-    let mut connection = Connection::new(Given::at_once(head), LIMITS, watch(), echo);
+    let mut connection = Connection::new(Given::at_once(head), LIMITS, watch(), serving(echo));
     assert!(!run(&mut connection));
     assert_eq!(connection.stream.told(), "HTTP/1.1 100 Continue\r\n\r\n");
     connection.stream.give("abc");
@@ -336,7 +341,7 @@ fn no_more_is_read_than_is_wanted() {
         pending::<Response<TestBody>>()
     };
     let given = Given::in_pieces([head.into(), vec![b'a'; 1_000_000]]);
-    let mut connection = Connection::new(given, LIMITS, watch(), serve);
+    let mut connection = Connection::new(given, LIMITS, watch(), serving(serve));
     assert!(!run(&mut connection));
     assert_eq!(connection.stream.read, head.len(), "nobody wants it yet");
     let mut cx = Context::from_waker(Waker::noop());
@@ -375,7 +380,7 @@ fn what_serves_a_caller_who_went_away_is_dropped() {
                 pending().await
             }
         };
-        let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serve);
+        let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serving(serve));
         assert!(!run(&mut connection) && !is_dropped.load(Ordering::Relaxed));
         connection.stream.end();
         assert!(run(&mut connection) && is_dropped.load(Ordering::Relaxed), "{asked:?}");
@@ -391,7 +396,7 @@ fn a_body_in_other_hands_breaks_off_with_its_connection() {
         body = Some(asked.unwrap().into_body());
         pending::<Response<TestBody>>()
     };
-    let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serve);
+    let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serving(serve));
     assert!(!run(&mut connection));
     drop(connection);
     let collected = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -400,12 +405,12 @@ fn a_body_in_other_hands_breaks_off_with_its_connection() {
 
 #[test]
 fn draining_ends_an_idle_connection_and_finishes_what_has_begun() {
-    let mut idle = Connection::new(Given::at_once(ASKED), LIMITS, watch(), get(|| text("x")));
+    let mut idle = Connection::new(Given::at_once(ASKED), LIMITS, watch(), serving(get(|| text("x"))));
     assert!(!run(&mut idle));
     idle.drain();
     assert!(run(&mut idle));
     for asked in [ASKED, "GET / HTTP"] {
-        let mut begun = Connection::new(Given::at_once(asked), LIMITS, watch(), get(|| text("x")));
+        let mut begun = Connection::new(Given::at_once(asked), LIMITS, watch(), serving(get(|| text("x"))));
         begun.drain();
         begun.stream.give(ASKED.strip_prefix(asked).unwrap_or("/1.1\r\n\r\n"));
         assert!(run(&mut begun));
@@ -420,7 +425,7 @@ fn another_protocol_gets_what_was_read_already() {
         response.header("upgrade", "x").body(full("theirs")).unwrap()
     };
     let asked = "GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nearly";
-    let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), get(turn));
+    let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serving(get(turn)));
     assert!(run(&mut connection));
     assert_eq!(
         connection.stream.told(),
@@ -433,7 +438,7 @@ fn another_protocol_gets_what_was_read_already() {
 #[test]
 fn an_idle_connection_holds_no_memory() {
     let post = format!("POST / HTTP/1.1\r\nContent-Length: 30000\r\n\r\n{}", "a".repeat(30_000));
-    let mut connection = Connection::new(Given::at_once(&post), LIMITS, watch(), echo);
+    let mut connection = Connection::new(Given::at_once(&post), LIMITS, watch(), serving(echo));
     assert!(!run(&mut connection));
     assert_eq!((connection.buffer.capacity(), connection.out.capacity()), (0, 0));
 }
@@ -448,7 +453,7 @@ fn what_is_awaited_follows_the_bytes() {
         ..Listener::new("a", ([127, 0, 0, 1], 0).into())
     };
     let watch = watch();
-    let mut connection = Connection::new(Given::at_once(""), LIMITS, Arc::clone(&watch), echo);
+    let mut connection = Connection::new(Given::at_once(""), LIMITS, Arc::clone(&watch), serving(echo));
     for (bytes, limit) in [
         ("", 1),
         ("POST /", 1),
