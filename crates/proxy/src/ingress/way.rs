@@ -48,10 +48,9 @@ impl Way {
             Self::Free | Self::Place(_) => Ok(self),
             Self::Wait(waiting) => waiting.await.map(Self::Place),
             Self::Later(door, Entering { criticality, who, attempt }) => {
-                match door.enter(now(), Entering { criticality, who: || who, attempt }) {
-                    Entered::Place(place) => Ok(Self::Place(place)),
-                    Entered::Wait(waiting) => waiting.await.map(Self::Place),
-                    Entered::Refuse(refusal) => Err(refusal),
+                match Self::find(&door, now(), Entering { criticality, who: || who, attempt })? {
+                    Self::Wait(waiting) => waiting.await.map(Self::Place),
+                    found => Ok(found),
                 }
             }
         }
