@@ -84,8 +84,7 @@ impl Station for Keeper {
     }
 
     fn capacity(&self) -> CapacityStatus {
-        let capacity = self.gateway().capacity();
-        CapacityStatus { wanted_ratio: capacity.wanted_ratio, upstreams: capacity.upstreams }
+        self.gateway().capacity()
     }
 
     fn switched_routes(&self) -> Vec<SwitchedRoute> {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tidegate_core::Moment;
 use tidegate_core::concurrency::Change;
 
+pub use tidegate_proxy::CapacityStatus;
+
 /// What stands before an upstream. Levels are in the order of [`Criticality::ALL`](tidegate_core::Criticality::ALL).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConcurrencyStatus {
@@ -42,15 +44,6 @@ pub struct SignalStatus {
     pub name: String,
     /// Its reading, smoothed, in its unit; none as long as nothing is known.
     pub value: Option<f64>,
-}
-
-/// How much capacity is wanted: 1 is just enough, 2 twice what there is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CapacityStatus {
-    /// Of all upstreams the most.
-    pub wanted_ratio: f64,
-    /// By upstream, in the order of the policy.
-    pub upstreams: Vec<(String, f64)>,
 }
 
 /// A route that an operator switched to its cheaper answer.
