@@ -26,16 +26,17 @@ fn reason(overload: &Overload) -> String {
     let wanted = overload.capacity.upstreams.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
     let Some((name, wanted)) = wanted else { return "there is no upstream".to_owned() };
     let status = overload.upstreams.iter().find(|upstream| upstream.name == *name);
-    let Some(concurrency) = status.map(|upstream| &upstream.concurrency) else {
+    let Some(upstream) = status else {
         return format!("upstream {name} wants {wanted:.2} times its capacity");
     };
+    let concurrency = &upstream.concurrency;
     let mut reason = format!(
         "upstream {name} has {} of {} places taken and {} waiting",
         concurrency.in_flight,
         concurrency.limit,
         concurrency.waiting.iter().sum::<u64>()
     );
-    let shed = levels(&concurrency.shed);
+    let shed = levels(&upstream.shed());
     if !shed.is_empty() {
         reason.push_str(&format!(", and {shed} is shed"));
     }

@@ -69,16 +69,16 @@ impl Overload {
 
     /// The share of each level that is refused: the greatest of all upstreams and rules.
     pub(super) fn shed(&self) -> [f64; 4] {
-        let of_upstreams = self.upstreams.iter().map(|upstream| upstream.concurrency.shed);
+        let of_upstreams = self.upstreams.iter().map(|upstream| upstream.shed());
         let all = of_upstreams.chain(self.rules.iter().map(shares));
         all.fold([0.0; 4], |most, shed| std::array::from_fn(|level| f64::max(most[level], shed[level])))
     }
 
     /// Who is shed and why, if anybody is.
     pub(super) fn sentence(&self) -> Option<String> {
-        let upstreams = self.upstreams.iter().filter(|upstream| is_any(&upstream.concurrency.shed));
+        let upstreams = self.upstreams.iter().filter(|upstream| is_any(&upstream.shed()));
         let others = upstreams.clone().count().saturating_sub(1);
-        let worst = upstreams.max_by(|a, b| compared(&a.concurrency.shed, &b.concurrency.shed));
+        let worst = upstreams.max_by(|a, b| compared(&a.shed(), &b.shed()));
         let by_upstream = worst.map(|worst| of_upstream(worst, others));
         let rules = self.rules.iter().filter(|rule| rule.is_shedding());
         let by_rule = rules.max_by_key(|rule| rule.edge).map(of_rule);
@@ -108,7 +108,7 @@ impl Overload {
         }
         let upstreams =
             self.upstreams.iter().filter(|upstream| route.upstream.as_ref() == Some(&upstream.name));
-        let by_upstream = upstreams.map(|upstream| upstream.concurrency.shed);
+        let by_upstream = upstreams.map(|upstream| upstream.shed());
         let meets = |rule: &&Shedding| {
             let mut met = route.rules.iter().filter_map(|position| policy.rules.get(*position));
             met.any(|met| met.name == rule.rule)
@@ -148,7 +148,7 @@ fn of_upstream(upstream: &UpstreamStatus, others: usize) -> String {
     } else {
         String::new()
     };
-    let (levels, name) = (levels(&concurrency.shed), &upstream.name);
+    let (levels, name) = (levels(&upstream.shed()), &upstream.name);
     format!("{levels} for upstream {name}, {}{others}{wanted}", of_limit(concurrency))
 }
 

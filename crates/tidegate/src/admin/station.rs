@@ -8,7 +8,7 @@ mod overload;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_core::{Criticality, WallTime};
+use tidegate_core::{Criticality, Ratio, WallTime};
 use tidegate_policy::{Format, Gate, Now, Problem, Source, problem};
 
 pub use self::overload::{
@@ -218,10 +218,20 @@ impl Histogram {
 pub struct UpstreamStatus {
     /// Its name.
     pub name: String,
+    /// How its limit is found, as it is written in policies.
+    pub algorithm: &'static str,
     /// How many of its requests may be in flight, and what becomes of the others.
     pub concurrency: ConcurrencyStatus,
     /// Its endpoints, in the order of the policy.
     pub endpoints: Vec<EndpointStatus>,
+}
+
+impl UpstreamStatus {
+    /// The share of each level that is refused at once, from 0 to 1.
+    #[must_use]
+    pub fn shed(&self) -> [f64; 4] {
+        self.concurrency.shed.map(Ratio::value)
+    }
 }
 
 /// How one endpoint is.

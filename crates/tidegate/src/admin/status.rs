@@ -98,7 +98,7 @@ fn upstream_json(upstream: &UpstreamStatus, rates: &Rates) -> Value {
         "in_flight": concurrency.in_flight,
         "waiting": concurrency.waiting.iter().sum::<u64>(),
         "queue_delay_ms": millis_json(concurrency.queue_delay),
-        "shed": by_level(concurrency.shed, ratio),
+        "shed": by_level(upstream.shed(), ratio),
         "wanted_ratio": ratio(concurrency.wanted_ratio),
     })
 }

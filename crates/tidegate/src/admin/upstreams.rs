@@ -9,7 +9,7 @@ use tidegate_policy::record::millis_json;
 
 use super::answer::{Json, Refusal, by_level, ratio, time_of};
 use super::serve::Shared;
-use super::station::{Attempts, ConcurrencyStatus, EndpointStatus, UpstreamStatus};
+use super::station::{Attempts, EndpointStatus, UpstreamStatus};
 
 /// `GET /api/v1/upstreams`
 pub(super) async fn get(State(shared): State<Shared>) -> Result<Json, Refusal> {
@@ -28,23 +28,24 @@ fn upstream_json(upstream: &UpstreamStatus, attempts: &[Attempts], now: Now) -> 
     let endpoints: Vec<Value> = upstream.endpoints.iter().map(endpoint_json).collect();
     json!({
         "upstream": upstream.name,
-        "concurrency": concurrency_json(&upstream.concurrency, now),
+        "concurrency": concurrency_json(upstream, now),
         "attempts": attempts,
         "endpoints": endpoints,
     })
 }
 
-fn concurrency_json(concurrency: &ConcurrencyStatus, now: Now) -> Value {
+fn concurrency_json(upstream: &UpstreamStatus, now: Now) -> Value {
+    let concurrency = &upstream.concurrency;
     let changes = concurrency.changes.iter().map(|(at, change)| change_json(*at, change, now));
     json!({
-        "algorithm": concurrency.algorithm,
+        "algorithm": upstream.algorithm,
         "limit": concurrency.limit,
         "in_flight": concurrency.in_flight,
         "waiting": concurrency.waiting.iter().sum::<u64>(),
         "waiting_by_criticality": by_level(concurrency.waiting, Value::from),
         "queue_delay_ms": millis_json(concurrency.queue_delay),
         "baseline_ms": concurrency.baseline.map(millis_json),
-        "shed": by_level(concurrency.shed, ratio),
+        "shed": by_level(upstream.shed(), ratio),
         "wanted_ratio": ratio(concurrency.wanted_ratio),
         "utilization": concurrency.utilization.map(ratio),
         "advises_against_retries": concurrency.advises_against_retries,

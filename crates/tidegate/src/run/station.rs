@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Criticality, Ratio, WallTime};
+use tidegate_core::{Criticality, WallTime};
 use tidegate_policy::{Format, Gate, Now};
 use tidegate_proxy::AttemptOutcome;
 use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, RouteCounts};
-use tidegate_tower::{Clock, bulkhead};
+use tidegate_tower::Clock;
 
 use super::keeper::Keeper;
 use crate::admin::{
-    Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, Durations,
-    EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead, PolicyText,
-    Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
+    Attempts, CapacityStatus, Checked, Connections, DegradeSwitch, Durations, EndpointStatus, Figures, Gone,
+    Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage,
+    Station, SwitchedRoute, Taken, UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -68,7 +68,8 @@ impl Station for Keeper {
         };
         let upstreams = self.gateway().upstreams().into_iter().map(|upstream| UpstreamStatus {
             name: upstream.upstream,
-            concurrency: concurrency(upstream.algorithm, upstream.bulkhead),
+            algorithm: upstream.algorithm,
+            concurrency: upstream.bulkhead,
             endpoints: upstream.endpoints.into_iter().map(endpoint).collect(),
         });
         upstreams.collect()
@@ -153,23 +154,6 @@ fn durations(route: &RouteCounts) -> Vec<Durations> {
 fn in_flight(route: &RouteCounts) -> InFlight {
     // Workers are read one after another, so the sum may be off by what happened meanwhile.
     InFlight { route: route.route.clone(), now: u64::try_from(route.in_flight).unwrap_or_default() }
-}
-
-fn concurrency(algorithm: &'static str, status: bulkhead::Status) -> ConcurrencyStatus {
-    ConcurrencyStatus {
-        algorithm,
-        limit: status.limit,
-        in_flight: status.in_flight,
-        waiting: status.waiting,
-        queue_delay: status.queue_delay,
-        baseline: status.baseline,
-        changes: status.changes,
-        last: status.last,
-        shed: status.shed.map(Ratio::value),
-        wanted_ratio: status.wanted_ratio,
-        utilization: status.utilization,
-        advises_against_retries: status.advises_against_retries,
-    }
 }
 
 fn attempts(upstream: &tidegate_proxy::UpstreamStatus) -> Vec<Attempts> {

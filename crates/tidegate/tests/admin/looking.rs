@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tidegate::admin::{Stage, Station};
+use tidegate_core::Ratio;
 
 use crate::http::{ask, ask_with, get};
 use crate::published::assert_is;
@@ -61,7 +62,9 @@ fn metrics_are_what_prometheus_wants_and_have_the_agreed_names() {
     let running = Running::start();
     running.station.requests("ann", 7);
     running.station.fail("1 error.");
-    running.station.strain(|strain| strain.concurrency.shed = [1.0, 0.4, 0.0, 0.0]);
+    running.station.strain(|strain| {
+        strain.concurrency.shed = [1.0, 0.4, 0.0, 0.0].map(|share| Ratio::new(share).unwrap())
+    });
     let twice = vec![("x-api-key".to_owned(), "a".to_owned()), ("x-api-key".to_owned(), "b".to_owned())];
     drop(running.station.gate().decide(running.station.now(), &attributes(&twice)));
     let answer = get(running.address(), "/metrics");

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate::admin::Station;
+use tidegate_core::Ratio;
 use tidegate_policy::gate::Readings;
 use tidegate_policy::policy::SignalName;
 
 use crate::http::{ask, get};
 use crate::published::assert_is;
 use crate::station::Running;
+
+fn share(value: f64) -> Ratio {
+    Ratio::new(value).unwrap()
+}
 
 /// Everything of the lowest level and some of the next.
 const SHED: [f64; 4] = [1.0, 0.4, 0.0, 0.0];
@@ -18,7 +23,7 @@ const SHED: [f64; 4] = [1.0, 0.4, 0.0, 0.0];
 fn an_incident_is_told_in_one_sentence_and_readiness_stays() {
     let running = Running::start();
     running.station.strain(|strain| {
-        strain.concurrency.shed = SHED;
+        strain.concurrency.shed = SHED.map(share);
         strain.concurrency.wanted_ratio = 1.8;
     });
     let status = get(running.address(), "/api/v1/status").json();
@@ -37,7 +42,7 @@ fn an_incident_is_told_in_one_sentence_and_readiness_stays() {
     assert_eq!(status["upstreams"][0]["waiting"], 12);
     assert_eq!(status["signals"][1], json!({ "signal": "queue_delay", "unit": "seconds", "value": 0.01825 }));
     let everything = [1.0; 4];
-    running.station.strain(|strain| strain.concurrency.shed = everything);
+    running.station.strain(|strain| strain.concurrency.shed = everything.map(share));
     for path in ["/readyz", "/livez"] {
         assert_eq!(get(running.address(), path).status, 200, "{path}: shedding is no reason to be unready");
     }
@@ -132,7 +137,7 @@ fn an_autoscaler_reads_what_is_wanted_and_people_read_why() {
             "reason": "upstream default has 64 of 64 places taken and 12 waiting",
         })
     );
-    running.station.strain(|strain| strain.concurrency.shed = SHED);
+    running.station.strain(|strain| strain.concurrency.shed = SHED.map(share));
     let capacity = get(running.address(), "/api/v1/capacity").json();
     let reason = capacity["reason"].as_str().unwrap();
     assert!(
@@ -218,7 +223,7 @@ fn a_route_gives_its_cheaper_answer_when_an_operator_says_so() {
 
     assert_eq!(patch(r#"{"degrade": "on"}"#).json()["degrade"]["until"], serde_json::Value::Null);
     assert_eq!(patch(r#"{"degrade": "auto"}"#).json()["degrade"]["given_to"], "nobody");
-    running.station.strain(|strain| strain.concurrency.shed = SHED);
+    running.station.strain(|strain| strain.concurrency.shed = SHED.map(share));
     assert_eq!(get(address, "/api/v1/routes").json()["routes"][0]["degrade"]["given_to"], "shed");
     for (body, why) in [
         ("{}", "`degrade` is missing; it must be `on` or `auto`"),

@@ -11,7 +11,7 @@ use tidegate::admin::{
     PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, Token, UpstreamStatus,
 };
 use tidegate_core::concurrency::{Change, Why};
-use tidegate_core::{Criticality, Moment, WallTime};
+use tidegate_core::{Criticality, Moment, Ratio, WallTime};
 use tidegate_policy::{Attributes, Decision, DecisionId, Format, Gate, Now, Source};
 
 /// Three callers' quotas, places in flight, a rule that everybody shares and one that sheds.
@@ -88,7 +88,6 @@ impl Strain {
         let signal = |name: &str, value| SignalStatus { name: name.to_owned(), value };
         let change = Change { from: 80, to: 64, why: Why::Queueing };
         let concurrency = ConcurrencyStatus {
-            algorithm: "vegas",
             limit: 64,
             in_flight: 64,
             waiting: [9, 3, 0, 0],
@@ -96,7 +95,8 @@ impl Strain {
             baseline: Some(Duration::from_millis(10)),
             changes: vec![(Moment::from_nanos(BEGIN - 5_000_000_000), change)],
             last: Some(Change { from: 64, to: 64, why: Why::Queueing }),
-            shed: [0.0; 4],
+            shed: [Ratio::ZERO; 4],
+            refused: Vec::new(),
             wanted_ratio: 1.25,
             utilization: None,
             advises_against_retries: false,
@@ -266,7 +266,12 @@ impl Station for Small {
             failures: 1,
         };
         let concurrency = self.strain.lock().unwrap().concurrency.clone();
-        vec![UpstreamStatus { name: "default".to_owned(), concurrency, endpoints: vec![endpoint] }]
+        vec![UpstreamStatus {
+            name: "default".to_owned(),
+            algorithm: "vegas",
+            concurrency,
+            endpoints: vec![endpoint],
+        }]
     }
 
     fn signals(&self) -> Vec<SignalStatus> {

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use tidegate_core::Ratio;
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::shed::{Cohort, Edge};
 use tidegate_policy::Source;
@@ -7,9 +8,12 @@ use tidegate_policy::policy::{Degrade, SignalName};
 
 use super::*;
 
+fn share(value: f64) -> Ratio {
+    Ratio::new(value).unwrap()
+}
+
 fn upstream(name: &str, shed: [f64; 4], wanted_ratio: f64) -> UpstreamStatus {
     let concurrency = ConcurrencyStatus {
-        algorithm: "vegas",
         limit: 64,
         in_flight: 64,
         waiting: [9, 2, 1, 0],
@@ -17,12 +21,13 @@ fn upstream(name: &str, shed: [f64; 4], wanted_ratio: f64) -> UpstreamStatus {
         baseline: Some(Duration::from_millis(10)),
         changes: Vec::new(),
         last: Some(Change { from: 64, to: 64, why: Why::Queueing }),
-        shed,
+        shed: shed.map(share),
+        refused: Vec::new(),
         wanted_ratio,
         utilization: None,
         advises_against_retries: false,
     };
-    UpstreamStatus { name: name.to_owned(), concurrency, endpoints: Vec::new() }
+    UpstreamStatus { name: name.to_owned(), algorithm: "vegas", concurrency, endpoints: Vec::new() }
 }
 
 fn overload(upstreams: Vec<UpstreamStatus>) -> Overload {
@@ -91,7 +96,7 @@ fn a_rule_is_named_with_the_signal_that_presses_hardest() {
         let sentence = overload.sentence().unwrap();
         assert!(sentence.ends_with(&format!("{said}.")), "{sentence}");
     }
-    overload.upstreams[0].concurrency.shed = [0.5, 0.0, 0.0, 0.0];
+    overload.upstreams[0].concurrency.shed = [0.5, 0.0, 0.0, 0.0].map(share);
     assert_eq!(
         overload.sentence().unwrap(),
         "Shedding: 50 % of sheddable for upstream orders, which holds its limit of 64 (queueing); 25 % of sheddable by \
@@ -135,7 +140,7 @@ fn a_cheaper_answer_is_given_to_all_or_to_those_who_are_shed() {
     overload.rules = vec![rule(0, 1)];
     assert_eq!(given(&overload, &policy), GivenTo::Shed, "by its rule");
     overload.rules.clear();
-    overload.upstreams[0].concurrency.shed = [0.1, 0.0, 0.0, 0.0];
+    overload.upstreams[0].concurrency.shed = [0.1, 0.0, 0.0, 0.0].map(share);
     assert_eq!(given(&overload, &policy), GivenTo::Shed, "by its upstream");
     policy.routes[0].degrade = degrade(DegradeWhen::Switched);
     assert_eq!(given(&overload, &policy), GivenTo::Nobody);

@@ -4,38 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use tidegate_core::Moment;
-use tidegate_core::concurrency::Change;
 
 pub use tidegate_proxy::CapacityStatus;
-
-/// What stands before an upstream. Levels are in the order of [`Criticality::ALL`](tidegate_core::Criticality::ALL).
-#[derive(Clone, Debug, PartialEq)]
-pub struct ConcurrencyStatus {
-    /// How the limit is found, as it is written in policies.
-    pub algorithm: &'static str,
-    /// How many may be in flight.
-    pub limit: u32,
-    /// How many are.
-    pub in_flight: u64,
-    /// How many of each level wait for a place.
-    pub waiting: [u64; 4],
-    /// How long those waited who were served lately.
-    pub queue_delay: Duration,
-    /// What a request takes without load, as far as is known.
-    pub baseline: Option<Duration>,
-    /// The last changes of the limit, the oldest first.
-    pub changes: Vec<(Moment, Change)>,
-    /// What was last made of the limit, also if it was left alone.
-    pub last: Option<Change>,
-    /// The share of each level that is refused at once, from 0 to 1.
-    pub shed: [f64; 4],
-    /// How much of the capacity there is would be needed for all who come: 1 is just enough.
-    pub wanted_ratio: f64,
-    /// How busy the upstream says it is, from 0 to 1.
-    pub utilization: Option<f64>,
-    /// Whether callers are told not to retry, because so many of them do.
-    pub advises_against_retries: bool,
-}
+pub use tidegate_tower::bulkhead::Status as ConcurrencyStatus;
 
 /// A signal and its reading.
 #[derive(Clone, Debug, PartialEq)]
