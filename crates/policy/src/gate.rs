@@ -59,7 +59,7 @@ use self::current::{Cell, Current, Switch};
 use self::keys::Keys;
 pub(crate) use self::plan::Plan;
 use self::plan::{Builder, Counters, Limits};
-pub(crate) use self::recent::Spot;
+pub(crate) use self::recent::{Note, Spot};
 use self::reserving::ToldLimits;
 pub(crate) use self::shedding::hardest;
 pub use self::shedding::{Readings, Shedding, SignalReading};

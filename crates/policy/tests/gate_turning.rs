@@ -147,6 +147,27 @@ fn the_decision_is_a_refusal_from_then_on() {
 }
 
 #[test]
+fn one_that_waited_through_a_flood_is_remembered_too() {
+    let gate = turning_gate();
+    let mut remembered = [true, false].map(|is_kept| {
+        let mut waiting = admitted(&gate, 0);
+        if is_kept {
+            gate.keep_note(&mut waiting);
+        }
+        for millis in 1..1_000 {
+            drop(turn(&gate, millis, Reason::QueueFull));
+        }
+        let refusal = Refusal { reason: Reason::WaitTooLong, retry: Retry::Never };
+        let refused = gate.turn_away(at(1_000), waiting, Turned { upstream: "orders", refusal });
+        gate.decision(refused.id)
+    });
+    let waited = remembered[0].take().unwrap();
+    assert_eq!((waited.is_admitted, waited.caller.as_deref()), (false, Some("ann")));
+    assert_eq!((waited.path.as_str(), waited.duration), ("/", Some(Duration::from_secs(1))));
+    assert!(remembered[1].is_none(), "others took the place of its note");
+}
+
+#[test]
 fn one_that_a_shadow_would_have_refused_is_noted_once_too() {
     let gate = turning_gate();
     let held: Vec<_> =

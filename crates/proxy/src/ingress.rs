@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
         request: &Request<CallerBody>,
     ) -> Result<(Admission, Ticket, Way), Answer> {
         let gate = &self.caller.worker.shared.gate;
-        let admitted = match gate.decide(self.now, attributes) {
+        let mut admitted = match gate.decide(self.now, attributes) {
             Decision::Admit(admitted) => admitted,
             Decision::Refuse(refused) => return Err(self.refused(&refused, attributes)),
         };
@@ -203,6 +203,7 @@ impl<'a> Walk<'a> {
             figures.decided(undecided.listener, undecided.criticality, true);
             None
         } else {
+            gate.keep_note(&mut admitted);
             Some(undecided)
         };
         let record = self.record_admitted(&admitted, attributes, undecided.is_none());

@@ -7,7 +7,7 @@ use tidegate_core::{Charge, Cost, Criticality};
 
 use super::{DecisionId, Standings, record};
 use crate::attributes::Attributes;
-use crate::gate::{Counted, HeldPlan, Now, Plan, Spot, Ticket};
+use crate::gate::{Counted, HeldPlan, Note, Now, Plan, Spot, Ticket};
 use crate::policy::{Route, Rule, Settle};
 use crate::record::Record;
 
@@ -18,6 +18,8 @@ pub struct Admitted {
     pub(crate) plan: HeldPlan,
     pub(crate) id: DecisionId,
     pub(crate) spot: Spot,
+    /// What was noted of it, while it may yet be turned away.
+    pub(crate) note: Option<Box<Note>>,
     pub(crate) route: Option<u16>,
     pub(crate) criticality: Criticality,
     pub(crate) cost: Cost,
@@ -112,6 +114,7 @@ impl Admitted {
             plan: Arc::clone(plan),
             id: DecisionId::new(0),
             spot: Spot::NOWHERE,
+            note: None,
             route: None,
             criticality: Criticality::default(),
             cost: Cost::ZERO,

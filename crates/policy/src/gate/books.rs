@@ -187,6 +187,11 @@ impl Books {
         self.recent.end(spot, id, outcome, took);
     }
 
+    /// Has a request carry the note of its admission.
+    pub(crate) fn keep_note(&self, admitted: &mut Admitted) {
+        admitted.note = self.recent.copy(admitted.spot, admitted.id).map(Box::new);
+    }
+
     /// A request that was admitted is refused after all, by an upstream with this name.
     ///
     /// Whoever turns it away does not know it any more: its caller's name is in the note of its admission, if there
@@ -210,7 +215,8 @@ impl Books {
             note.duration = Some(took);
         };
         let has_room = || self.recent.has_room(part, true, now.moment);
-        match self.recent.turn_away(admitted.spot, admitted.id, has_room, turned) {
+        let noted = (admitted.spot, admitted.id, admitted.note.as_deref());
+        match self.recent.turn_away(noted, has_room, turned) {
             Some(name) => {
                 if let Some(key) = admitted.caller {
                     let times = unnamed.swap(0, Ordering::Relaxed).saturating_add(1);

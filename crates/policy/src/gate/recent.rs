@@ -13,6 +13,9 @@
 //! |---|---|---|---|
 //! | admitted | 16 | 15 000 a second | one in 65 |
 //! | refused | 64 | 61 000 a second | one in 16 |
+//!
+//! A request that waits for a place is admitted and may yet be refused. By then others may have taken its place among
+//! the admitted, so it carries a copy of its note.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -112,8 +115,14 @@ impl<const N: usize> fmt::Write for Text<N> {
     }
 }
 
+impl<const N: usize> fmt::Debug for Text<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
 /// What is kept of a decision.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Note {
     pub(crate) id: DecisionId,
     pub(crate) time: WallTime,
@@ -248,26 +257,41 @@ impl Recent {
         }
     }
 
+    /// The note, if it is still there.
+    pub(crate) fn copy(&self, spot: Spot, id: DecisionId) -> Option<Note> {
+        let spot = spot.0 as usize;
+        match spot.checked_sub(REFUSED) {
+            None => self.refused.with(spot, id, |note| *note),
+            Some(spot) => self.admitted.with(spot, id, |note| *note),
+        }
+    }
+
     /// Takes the note of an admission to the refused ones, changed by `turn`, if there is room; returns the caller's
-    /// name. Nothing if the note is not there any more.
+    /// name. If the note is not there any more, the copy is taken; nothing if there is none.
     pub(crate) fn turn_away(
         &self,
-        spot: Spot,
-        id: DecisionId,
+        (spot, id, copy): (Spot, DecisionId, Option<&Note>),
         has_room: impl FnOnce() -> bool,
-        turn: impl FnOnce(&mut Note),
+        turn: impl Fn(&mut Note),
     ) -> Option<Text<32>> {
         let spot = spot.0 as usize;
-        let Some(admitted) = spot.checked_sub(REFUSED) else {
-            // It is among the refused ones already, since a shadow would have refused it.
-            return self.refused.with(spot, id, |note| {
-                note.as_mut().map(|note| {
-                    turn(note);
-                    note.caller
-                })
-            });
+        let found = match spot.checked_sub(REFUSED) {
+            None => {
+                // It is among the refused ones already, since a shadow would have refused it.
+                let turned = self.refused.with(spot, id, |note| {
+                    note.as_mut().map(|note| {
+                        turn(note);
+                        note.caller
+                    })
+                });
+                if turned.is_some() {
+                    return turned;
+                }
+                None
+            }
+            Some(admitted) => self.admitted.with(admitted, id, Option::take),
         };
-        let mut note = self.admitted.with(admitted, id, Option::take)?;
+        let mut note = found.or(copy.copied())?;
         turn(&mut note);
         if has_room() {
             self.refused.keep(self.next_refused.fetch_add(1, Ordering::Relaxed), &note);

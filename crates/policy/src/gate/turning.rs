@@ -29,6 +29,12 @@ pub struct Turned<'a> {
 }
 
 impl Gate {
+    /// Keeps what was noted of a request that must wait and may yet be turned away. In a flood, notes of admissions are
+    /// washed away within a tenth of a second; this one lasts as long as the wait.
+    pub fn keep_note(&self, admitted: &mut Admitted) {
+        self.books.keep_note(admitted);
+    }
+
     /// Makes a refusal of a request that was admitted and that an upstream has no room for. Everything it took comes
     /// back. An upstream that the policy does not have is named in the refusal and counted nowhere by itself.
     pub fn turn_away(&self, now: Now, mut admitted: Admitted, turned: Turned<'_>) -> Refused {
