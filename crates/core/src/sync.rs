@@ -3,13 +3,19 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     hint::spin_loop,
-    sync::{Mutex, MutexGuard, RwLock, atomic::AtomicU64},
+    sync::{
+        Mutex, MutexGuard, RwLock,
+        atomic::{AtomicBool, AtomicU64},
+    },
     thread::yield_now,
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
     hint::spin_loop,
-    sync::{Mutex, MutexGuard, RwLock, atomic::AtomicU64},
+    sync::{
+        Mutex, MutexGuard, RwLock,
+        atomic::{AtomicBool, AtomicU64},
+    },
     thread::yield_now,
 };
 

@@ -1,13 +1,15 @@
 //! A limit that threads share.
 //!
 //! Taking a place must cost next to nothing, for it is done most when there is least time. So it touches
-//! two words: the limit, which is only read, and the count of places taken, which is swapped, or while there is
-//! plenty of room just added to. The count has a lane of 16 bits for each level of criticality, so one swap decides
-//! over the total and the [`Shares`] at once:
+//! two words: the limit, which is only read, and the count of places taken, which is swapped. The count has a lane of
+//! 16 bits for each level of criticality, so one swap decides over the total and the [`Shares`] at once:
 //!
 //! ```text
 //! taken   [critical_plus: 16][critical: 16][sheddable_plus: 16][sheddable: 16]
 //! ```
+//!
+//! While there is plenty of room the count is added to without a look at it first: a word that another thread has just
+//! written comes over once for an addition, and twice for a look and a swap.
 //!
 //! A refusal writes nothing. Giving a place back subtracts it; then, the place being free already, the
 //! sample is put into one of a few pictures of the open window, whichever is not in use by another thread.
@@ -35,7 +37,7 @@ use super::shares::{self, Shares};
 use super::start;
 use super::window::{Gathering, Sample, Windowing};
 use crate::permit::{Ended, Permit, Places};
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 use crate::units::{Criticality, Moment, nanos_of};
 use crate::verdict::{Reason, Retry, Verdict};
 
@@ -71,6 +73,8 @@ pub struct Adaptive {
 #[derive(Debug)]
 struct Told {
     limit: AtomicU64,
+    /// Whether there was plenty of room when last somebody looked.
+    is_roomy: AtomicBool,
     /// The moment of the last change: what started earlier teaches nothing.
     epoch: AtomicU64,
     opened: AtomicU64,
@@ -98,8 +102,8 @@ struct Line<T>(T);
 /// Pictures of the open window. Threads that end requests at once find a free one nearly always; under
 /// loom, one is enough to find every race, and more would take for ever.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 4 };
-/// Free places from which on a place is taken first and looked at afterwards. So many threads would have to take
-/// places in the same few nanoseconds for one of them to put its own back.
+/// Free places from which on a place is taken first and looked at afterwards, and twice as many before that begins
+/// again. So many threads would have to take places in the same few nanoseconds for one of them to put its own back.
 const ROOMY: u64 = 64;
 /// Changes remembered for whoever asks what the limit did.
 const REMEMBERED: usize = 16;
@@ -123,6 +127,7 @@ impl Adaptive {
         };
         let told = Told {
             limit: AtomicU64::new(u64::from(control.controller.limit())),
+            is_roomy: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
             opened: AtomicU64::new(now.nanos()),
             due: AtomicU64::new(now.plus(control.first_look()).nanos()),
@@ -235,15 +240,18 @@ impl Adaptive {
         // moment late is the limit of a moment ago.
         let limit = self.told.0.limit.load(Ordering::Relaxed);
         let one = shares::one(level);
-        let mut taken = self.taken.0.load(Ordering::Relaxed);
-        if self.shares.fits(taken + ROOMY * one, limit, level) {
-            // An addition succeeds at once where a swap must be tried again.
-            taken = self.taken.0.fetch_add(one, Ordering::Relaxed);
-            if self.shares.fits(taken, limit, level) {
+        if self.told.0.is_roomy.load(Ordering::Relaxed) {
+            let taken = self.taken.0.fetch_add(one, Ordering::Relaxed);
+            let is_roomy = self.shares.fits(taken + ROOMY * one, limit, level);
+            if !is_roomy {
+                self.told.0.is_roomy.store(false, Ordering::Relaxed);
+            }
+            if is_roomy || self.shares.fits(taken, limit, level) {
                 return Verdict::Admit(note(level, shares::total(taken + one)));
             }
-            taken = self.taken.0.fetch_sub(one, Ordering::Relaxed) - one;
+            self.taken.0.fetch_sub(one, Ordering::Relaxed);
         }
+        let mut taken = self.taken.0.load(Ordering::Relaxed);
         while self.shares.fits(taken, limit, level) {
             let more = taken + one;
             match self.taken.0.compare_exchange_weak(taken, more, Ordering::Relaxed, Ordering::Relaxed) {
@@ -252,6 +260,19 @@ impl Adaptive {
             }
         }
         Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO))
+    }
+
+    /// Gives a place back, whatever became of it.
+    #[inline]
+    fn leave(&self, level: Criticality) {
+        let one = shares::one(level);
+        let taken = self.taken.0.fetch_sub(one, Ordering::Relaxed);
+        if !self.told.0.is_roomy.load(Ordering::Relaxed) {
+            let limit = self.told.0.limit.load(Ordering::Relaxed);
+            if self.shares.fits(taken + 2 * ROOMY * one, limit, level) {
+                self.told.0.is_roomy.store(true, Ordering::Relaxed);
+            }
+        }
     }
 
     fn gather(&self, sample: Sample, taken: Moment) {
@@ -351,7 +372,7 @@ impl Control {
 impl Places for Adaptive {
     fn give_back(&self, ended: Ended) {
         let (level, in_flight) = noted(ended.note);
-        self.taken.0.fetch_sub(shares::one(level), Ordering::Relaxed);
+        self.leave(level);
         if ended.taken.nanos() >= self.told.0.epoch.load(Ordering::Relaxed) {
             let Ended { outcome, took, taken, .. } = ended;
             self.gather(Sample { outcome, took, in_flight }, taken);
@@ -367,7 +388,7 @@ impl Places for Adaptive {
 
     fn undo(&self, ended: Ended) {
         let (level, _) = noted(ended.note);
-        self.taken.0.fetch_sub(shares::one(level), Ordering::Relaxed);
+        self.leave(level);
     }
 }
 
