@@ -195,7 +195,12 @@ proptest! {
             prop_assert_eq!((change.from, change.to), (before, limit.limit()));
             prop_assert!((bounds.min()..=bounds.max()).contains(&change.to));
             if change.to > change.from {
-                prop_assert!(matches!(change.why, Why::SlowStart | Why::Headroom | Why::Probe), "{change}");
+                let is_idle = utilisation.is_some_and(|busy| busy.value() < 0.5);
+                prop_assert!(
+                    matches!(change.why, Why::SlowStart | Why::Headroom | Why::Probe)
+                        || (change.why == Why::Dependency && is_idle && window.max_in_flight >= before),
+                    "{change}"
+                );
                 prop_assert!(!window.is_unused(before) && !window.is_unproven() && !window.is_overloaded());
                 prop_assert!(window.latency.is_some_and(|latency| latency.median <= TARGET));
                 prop_assert!(!is_dependency_slow);

@@ -138,9 +138,14 @@ impl Surroundings {
     /// Whether latency should be put down to something else than our own places.
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {
-        let is_below = |bound| self.utilisation.is_some_and(|busy| busy.value() < bound);
-        let is_busy = self.utilisation.is_some() && !is_below(BUSY);
-        is_below(IDLE) || (self.is_dependency_slow && !is_busy)
+        let is_busy = self.utilisation.is_some_and(|busy| busy.value() >= BUSY);
+        self.is_idle() || (self.is_dependency_slow && !is_busy)
+    }
+
+    /// Whether the guarded process was measured and has time to spare.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.utilisation.is_some_and(|busy| busy.value() < IDLE)
     }
 }
 

@@ -25,7 +25,8 @@ pub enum Why {
     Unused,
     /// Less than half of what ended had succeeded: too little to learn from.
     Unproven,
-    /// Something the service depends on is slow; fewer places of our own would not help it.
+    /// The time is spent in something the service depends on: fewer places would not help, more of them do while the
+    /// service itself is idle.
     Dependency,
     /// The limit is as low as the operator allows.
     Floor,

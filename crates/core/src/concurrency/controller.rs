@@ -9,8 +9,9 @@
 //!    slow.
 //! 3. Is the median above the *objective*? Then a tenth less, unless the service takes that long without
 //!    load: then fewer places would not help, and it holds.
-//! 4. Less, but the time is spent *elsewhere*? Then it holds: a slow dependency is not cured by serving fewer
-//!    (NCL#171).
+//! 4. Is the time spent *elsewhere*? Then less becomes none: a slow dependency is not cured by serving fewer
+//!    (NCL#171). And if all places are taken although the service is known to be idle, half as many again: what
+//!    takes thirty times as long needs thirty times the places.
 //! 5. Was the last growth futile (*throughput*)? Then it is taken back.
 //! 6. More, but few succeeded (*unproven*), or growth was futile a while ago? Then it holds.
 //! 7. Has it rested for long, although requests take longer than without load? Then a *probe*: a quarter
@@ -48,12 +49,18 @@ pub struct Controller {
     limit: f64,
     baseline: Baseline,
     payoff: Payoff,
+    /// While the time is spent elsewhere: what was added since then.
+    elsewhere: Option<Payoff>,
     probe: Probe,
     is_starting: bool,
 }
 
 /// What a window above the objective leaves of the limit: a tenth less, as AIMD has it.
 const OBJECTIVE_BACKOFF: f64 = 0.9;
+
+/// How many times the places there are, while all are taken and the service is less than half busy: then it still is
+/// less than three quarters busy.
+const ELSEWHERE_GROWTH: f64 = 1.5;
 
 /// Medians further above the baseline than this are slow; below, they are its noise.
 const SLOW: f64 = 1.1;
@@ -69,6 +76,7 @@ impl Controller {
             limit: f64::from(bounds.initial()),
             baseline: Baseline::default(),
             payoff: Payoff::default(),
+            elsewhere: None,
             probe: Probe::default(),
             is_starting: true,
         }
@@ -147,8 +155,10 @@ impl Controller {
         let Some(latency) = window.latency.filter(|_| is_typical) else { return Verdict::Open };
         self.baseline.observe(window.max_in_flight, latency.median);
         if surroundings.is_elsewhere() {
-            return Verdict::Open; // more places did not make it slower
+            // The places there were before did not make it slower.
+            return self.elsewhere.get_or_insert_default().judge(self.limit, window);
         }
+        self.elsewhere = None;
         let payoff = self.payoff.judge(self.limit, window);
         if payoff == Verdict::Paid {
             self.baseline.prove(latency.median);
@@ -171,16 +181,14 @@ impl Controller {
         if window.is_unused(reading.places()) {
             return reading.hold(Why::Unused);
         }
-        let proposal = match (self.held_to_objective(&reading, proposal), payoff) {
-            (proposal, Verdict::Futile(limit)) if proposal.limit > limit => {
-                Proposal { limit, why: Why::Throughput }
+        let proposal = self.held_to_objective(&reading, proposal);
+        let proposal = match payoff {
+            _ if surroundings.is_elsewhere() => {
+                self.spent_elsewhere(&reading, proposal, surroundings, payoff)
             }
-            (proposal, _) if surroundings.is_elsewhere() => proposal,
-            (proposal, _) => self.probed(&reading, proposal),
+            Verdict::Futile(limit) if proposal.limit > limit => Proposal { limit, why: Why::Throughput },
+            _ => self.probed(&reading, proposal),
         };
-        if proposal.limit < reading.limit {
-            return if surroundings.is_elsewhere() { reading.hold(Why::Dependency) } else { proposal };
-        }
         let is_more = proposal.limit > reading.limit;
         match payoff {
             _ if !is_more => proposal,
@@ -188,6 +196,29 @@ impl Controller {
             _ if window.is_unproven() => reading.hold(Why::Unproven),
             Verdict::Resting => reading.hold(Why::Throughput),
             Verdict::Open | Verdict::Paid | Verdict::Futile(_) => proposal,
+        }
+    }
+
+    /// The proposal while the time is spent elsewhere: never less than there was when that began, and more if all
+    /// places are taken and the service has nothing to do.
+    fn spent_elsewhere(
+        &self,
+        reading: &Reading<'_>,
+        proposal: Proposal,
+        surroundings: Surroundings,
+        payoff: Verdict,
+    ) -> Proposal {
+        let window = reading.window;
+        let is_wanting = window.max_in_flight >= reading.places();
+        match payoff {
+            Verdict::Futile(limit) => Proposal { limit, why: Why::Throughput },
+            _ if proposal.limit > reading.limit => proposal,
+            Verdict::Open | Verdict::Paid
+                if surroundings.is_idle() && is_wanting && !self.is_late(window) && !window.is_unproven() =>
+            {
+                Proposal { limit: reading.limit * ELSEWHERE_GROWTH, why: Why::Dependency }
+            }
+            _ => reading.hold(Why::Dependency),
         }
     }
 

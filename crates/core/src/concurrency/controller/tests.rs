@@ -127,6 +127,41 @@ fn a_slow_dependency_does_not_collapse_the_limit() {
 }
 
 #[test]
+fn an_idle_service_gets_the_places_that_a_slower_dependency_takes() {
+    // 20 a second for 10 ms need a place or so; 300 a second for 90 ms need 27, and all are wanted.
+    let idle = Surroundings { utilisation: Some(Ratio::new(0.05).unwrap()), is_dependency_slow: false };
+    for mut limit in [
+        controller(Aimd::default(), 1..=100),
+        controller(Vegas, 1..=100),
+        controller(Gradient::default(), 1..=100),
+    ] {
+        let _ = limit.update(&window(1, 10), idle);
+        for _ in 0..3 {
+            let _ = limit.update(&window(limit.limit().min(27), 90), idle);
+        }
+        let found = limit.limit();
+        assert!((27..=40).contains(&found), "{} found {found}", limit.algorithm());
+        let most = (0..600).map(|_| limit.update(&window(27, 90), idle).to).max().unwrap();
+        assert!(most <= 60, "{} has {most} places for 27", limit.algorithm());
+    }
+}
+
+#[test]
+fn a_dependency_that_bears_no_more_is_not_given_more() {
+    // The service is idle and what it calls serves 200 a second, whoever asks: more in flight only wait there.
+    let idle = Surroundings { utilisation: Some(Ratio::new(0.05).unwrap()), is_dependency_slow: false };
+    let mut limit = Controller::new(
+        Vegas,
+        Bounds::new(1..=1_000).unwrap(),
+        Objective::latency(Duration::from_secs(5)).unwrap(),
+    );
+    let saturated = |places: u32| window(places, u64::from(places) * 5);
+    let limits: Vec<u32> = (0..600).map(|_| limit.update(&saturated(limit.limit()), idle).to).collect();
+    let (most, above) = (limits.iter().max().unwrap(), limits.iter().filter(|limit| **limit > 20).count());
+    assert!(*most <= 40 && above < 60, "at most {most}, {above} windows above 20");
+}
+
+#[test]
 fn a_dependency_nobody_told_of_costs_about_a_quarter_and_not_all() {
     // The same without being told: within the objective, latency triples whatever is in flight.
     for mut limit in [controller(Vegas, 1..=100), controller(Gradient::default(), 1..=100)] {
