@@ -54,6 +54,7 @@ pub trait Probe: Send + fmt::Debug {
 pub struct Drill {
     scenario: Scenario,
     service: Service,
+    seed: u64,
 }
 
 /// Callers say who they are and how late they should be shed.
@@ -64,13 +65,21 @@ const CRITICALITY: HeaderName = HeaderName::from_static("x-criticality");
 const SPARE: usize = 200;
 
 impl Drill {
-    /// Starts the service of a scenario.
+    /// Starts the service of a scenario, which is played as the seed 0 gives it.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn prepare(scenario: Scenario) -> io::Result<Self> {
-        let service = Service::start(&spec(&scenario.service))?;
-        Ok(Self { scenario, service })
+        Self::prepare_with(scenario, 0)
+    }
+
+    /// The same with another seed: other requests at other moments that take other times.
+    ///
+    /// # Errors
+    /// When the service cannot be started.
+    pub fn prepare_with(scenario: Scenario, seed: u64) -> io::Result<Self> {
+        let service = Service::start(&Spec { seed, ..spec(&scenario.service) })?;
+        Ok(Self { scenario, service, seed })
     }
 
     /// Where the service listens.
@@ -131,6 +140,7 @@ impl Drill {
                 patience: traffic.patience,
             },
             keep: Keep::Attempts,
+            seed: self.seed,
             ..Plan::new(Target::at(target), Schedule::new(Pacing::Poisson))
         }
     }

@@ -52,14 +52,20 @@ fn prepare(file: &str) -> Drill {
     let scenario = Scenario::read(&name, &fs::read_to_string(path).unwrap());
     let scenario = scenario.unwrap_or_else(|problems| panic!("{problems}"));
     assert!(scenario.runs.contains(&Pace::Real), "{name} is not for real sockets");
-    Drill::prepare(scenario).unwrap()
+    Drill::prepare_with(scenario, seed()).unwrap()
+}
+
+/// What `SCENARIO_SEED` says, so that a run in a row of many is not always the same one.
+fn seed() -> u64 {
+    let Ok(seed) = std::env::var("SCENARIO_SEED") else { return 0 };
+    seed.parse().unwrap_or_else(|_| panic!("SCENARIO_SEED is a whole number, not {seed:?}"))
 }
 
 #[track_caller]
 fn judge(outcome: &Outcome, variant: Variant) {
     let table = outcome.table(variant);
     // Shown where somebody asks for it, and where something fails.
-    eprintln!("{variant:?} {table}");
+    eprintln!("{variant:?}, seed {} {table}", seed());
     let failed: Vec<String> = (outcome.findings(variant).iter())
         .filter(|finding| !finding.holds())
         .map(ToString::to_string)
