@@ -33,7 +33,7 @@ use self::http1::{Asked, Begun, Limits};
 use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
-use crate::ingress;
+use crate::ingress::{self, AnswerBody};
 use crate::listen::{Admittance, ListenerState, proxy_protocol};
 use crate::upgrade;
 use crate::worker::Worker;
@@ -186,6 +186,7 @@ where
         let begun = ingress::serve(&caller, Ok(request.map(CallerBody::H2)));
         async {
             Ok::<_, Infallible>(match begun {
+                Begun::Refused(page) => page.into_response().map(AnswerBody::page),
                 Begun::Answered(response) => *response,
                 Begun::Serving(serving) => serving.await,
             })

@@ -42,9 +42,14 @@ impl Degraded {
         }
     }
 
-    /// The answer to a request that is shed, if the route has one for it.
-    pub(crate) fn shed(&self) -> Option<Response<Bytes>> {
-        (self.when == DegradeWhen::Shedding).then(|| self.answer("shedding"))
+    /// Whether it is for requests that are shed.
+    pub(crate) fn is_for_shed(&self) -> bool {
+        self.when == DegradeWhen::Shedding
+    }
+
+    /// The answer to a request that is shed.
+    pub(crate) fn shed(&self) -> Response<Bytes> {
+        self.answer("shedding")
     }
 
     /// The answer to any request, while an operator wants it.

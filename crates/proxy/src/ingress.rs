@@ -28,7 +28,7 @@ use tidegate_core::Refusal;
 use tidegate_policy::policy::Route;
 use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused, Turned};
 use tidegate_tower::bulkhead::Entering;
-use tidegate_tower::respond::{Speech, Trouble};
+use tidegate_tower::respond::{Page, Speech, Trouble};
 use tidegate_tower::{Admission, Clock, Peer};
 
 pub(crate) use self::answer::AnswerBody;
@@ -44,8 +44,13 @@ use crate::figures::RouteFigures;
 use crate::head::{self, Hop};
 use crate::settings::Settings;
 
-/// An answer of ours. Boxed, so that everything on its way stays small.
-type Answer = Box<Response<AnswerBody>>;
+/// An answer of ours.
+enum Answer {
+    /// As it is written.
+    Page(Page),
+    /// Boxed, so that everything on its way stays small.
+    Response(Box<Response<AnswerBody>>),
+}
 
 /// Serves one request. Everything up to the decision happens at once, so that a refusal is no more than an answer;
 /// only what is sent on has to wait for others.
@@ -59,7 +64,8 @@ pub(crate) fn serve(
     };
     match step {
         Ok(forward) => Begun::Serving(send_on(forward)),
-        Err(answer) => Begun::Answered(answer),
+        Err(Answer::Page(page)) => Begun::Refused(page),
+        Err(Answer::Response(response)) => Begun::Answered(response),
     }
 }
 
@@ -154,7 +160,7 @@ impl<'a> Walk<'a> {
     fn answer(&self, response: Response<Bytes>, noted: Option<Noted>) -> Answer {
         let mut ticket = Ticket::new(Arc::clone(self.caller), noted);
         ticket.status(response.status());
-        Box::new(response.map(|text| AnswerBody::text(text, ticket)))
+        Answer::Response(Box::new(response.map(|text| AnswerBody::text(text, ticket))))
     }
 
     /// Takes away fields that a service could mistake for the key of a rule.
@@ -218,6 +224,10 @@ impl<'a> Walk<'a> {
         let figures = self.settings.route(&refused.route().name);
         figures.decided(self.caller.listener.number, refused.criticality, false);
         let noted = self.noted(figures, self.record_refused(refused, attributes), None);
+        if let Some(page) = self.settings.page(self.now, refused, self.speech) {
+            Ticket::new(Arc::clone(self.caller), Some(noted)).end(page.status());
+            return Answer::Page(page);
+        }
         let response = self.settings.refused(self.now, refused, self.speech);
         self.answer(response, Some(noted))
     }

@@ -13,7 +13,7 @@ use tidegate_policy::policy::{
     ClientAddress, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
 };
 use tidegate_policy::{Cause, Gate, Now, Refused, policy};
-use tidegate_tower::respond::Speech;
+use tidegate_tower::respond::{Page, Speech};
 use tidegate_tower::{Bulkhead, Clock, HttpIdentify, Respond, SystemClock};
 
 use crate::chance;
@@ -97,9 +97,20 @@ impl Settings {
 
     /// The answer to a request that may not pass: its route's cheaper one, if it is shed and there is one.
     pub(crate) fn refused(&self, now: Now, refused: &Refused, speech: Speech) -> Response<Bytes> {
+        let cheaper = self.cheaper(refused).map(Degraded::shed);
+        cheaper.unwrap_or_else(|| self.respond.refused(now, refused, speech))
+    }
+
+    /// The same as it is written, where it is a usual one.
+    pub(crate) fn page(&self, now: Now, refused: &Refused, speech: Speech) -> Option<Page> {
+        if self.cheaper(refused).is_some() { None } else { self.respond.page(now, refused, speech) }
+    }
+
+    /// The cheaper answer of the route of what is shed.
+    fn cheaper(&self, refused: &Refused) -> Option<&Degraded> {
         let is_shed = matches!(refused.cause, Cause::Shed | Cause::Reserve | Cause::Overload);
         let degraded = if is_shed { self.degraded(refused.route()) } else { None };
-        degraded.and_then(Degraded::shed).unwrap_or_else(|| self.respond.refused(now, refused, speech))
+        degraded.filter(|degraded| degraded.is_for_shed())
     }
 
     /// The figures of a route. In the moment of a reload its name may be one we do not know yet.

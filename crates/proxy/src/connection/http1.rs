@@ -29,6 +29,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use http_body::Body;
+use tidegate_tower::respond::Page;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::body::{CallerBody, Feeder, pipe};
@@ -64,6 +65,8 @@ enum Stage {
 
 /// What becomes of a request: most that are refused are answered at once, and need no future that is moved about.
 pub(crate) enum Begun<F, B> {
+    /// By a page of ours.
+    Refused(Page),
     Answered(Box<Response<B>>),
     Serving(F),
 }
@@ -215,6 +218,7 @@ where
 
     fn begun(&mut self, begun: Begun<F, B>) -> Stage {
         match begun {
+            Begun::Refused(page) => self.answer_page(&page),
             Begun::Answered(response) => self.answer(*response),
             Begun::Serving(serving) => {
                 self.serving.set(Some(serving));

@@ -25,7 +25,8 @@ pin_project! {
     pub(crate) struct AnswerBody {
         #[pin]
         body: GuardedBody<UpstreamBody>,
-        ticket: Ticket,
+        // There while the request goes on.
+        ticket: Option<Ticket>,
         // The upstream's connection, where it has turned to another protocol.
         turned: Option<Box<Turned>>,
     }
@@ -33,12 +34,17 @@ pin_project! {
 
 impl AnswerBody {
     pub(super) const fn served(body: GuardedBody<UpstreamBody>, ticket: Ticket) -> Self {
-        Self { body, ticket, turned: None }
+        Self { body, ticket: Some(ticket), turned: None }
     }
 
     /// A short text of ours.
     pub(super) const fn text(text: Bytes, ticket: Ticket) -> Self {
-        Self { body: GuardedBody::refused(text), ticket, turned: None }
+        Self { body: GuardedBody::refused(text), ticket: Some(ticket), turned: None }
+    }
+
+    /// The text of a page, whose request has ended.
+    pub(crate) const fn page(text: Bytes) -> Self {
+        Self { body: GuardedBody::refused(text), ticket: None, turned: None }
     }
 
     /// Another protocol is spoken behind the answer's head.
@@ -136,6 +142,11 @@ impl Ticket {
         if let Some(noted) = &mut self.noted {
             noted.status = status.as_u16();
         }
+    }
+
+    /// It has ended with this status.
+    pub(super) fn end(mut self, status: StatusCode) {
+        self.status(status);
     }
 }
 

@@ -16,14 +16,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tidegate_core::{Cost, Retry};
 use tidegate_policy::policy::Rule;
 use tidegate_policy::{By, DecisionId, Standing, Standings};
 
 use super::detail::{Detail, seconds, whole_seconds};
 use super::kind::Kind;
+use super::page::Page;
 use super::sheet::{Blank, Sheet, Text};
 use super::structured::LARGEST;
 use super::{REFUSAL_BYTES, Said, fields, named, problem};
@@ -64,10 +64,9 @@ pub(crate) struct Form {
     /// Who answers.
     by: Option<By>,
     rules: Vec<Told>,
-    /// All fields of a problem; of them `RateLimit` is to be replaced, and `Retry-After` if it is another.
     status: StatusCode,
-    headers: HeaderMap,
-    retry_after: Option<u64>,
+    /// All fields of a problem, each on its line.
+    lines: Text,
     body: Text,
     policy: Option<HeaderValue>,
     state: Text,
@@ -112,22 +111,12 @@ const fn has_retry(standing: &Standing<'_>) -> bool {
 
 impl Case<'_> {
     /// The answer to a refused request, told as a problem.
-    pub(crate) fn problem(&self, sheet: &mut Sheet, id: DecisionId) -> Response<Bytes> {
+    pub(crate) fn problem(&self, mut sheet: Sheet, id: DecisionId) -> Page {
         self.with_form(|form| {
-            form.body.fill(sheet, |sheet, blank| self.write(sheet, blank, Some(id)));
-            let mut response = Response::new(sheet.cut());
-            let mut headers = form.headers.clone();
-            if let Some(seconds) = self.retry_after().filter(|seconds| Some(*seconds) != form.retry_after)
-                && let Some(value) = sheet.integer(seconds).cut_field()
-            {
-                headers.insert(header::RETRY_AFTER, value);
-            }
-            if let Some(state) = self.state(sheet, form) {
-                headers.insert(fields::STATE, state);
-            }
-            *response.status_mut() = form.status;
-            *response.headers_mut() = headers;
-            response
+            form.lines.fill(&mut sheet, |sheet, blank| self.write(sheet, blank, Some(id)));
+            let body_at = sheet.length();
+            form.body.fill(&mut sheet, |sheet, blank| self.write(sheet, blank, Some(id)));
+            sheet.into_page(form.status, body_at)
         })
     }
 
@@ -135,22 +124,23 @@ impl Case<'_> {
     pub(crate) fn write_fields(&self, headers: &mut HeaderMap, sheet: &mut Sheet) {
         self.with_form(|form| {
             fields::append(headers, fields::POLICY, form.policy.clone());
-            fields::append(headers, fields::STATE, self.state(sheet, form));
+            fields::append(headers, fields::STATE, self.state(sheet, &form.state));
         });
     }
 
-    fn state(&self, sheet: &mut Sheet, form: &Form) -> Option<HeaderValue> {
-        form.state.fill(sheet, |sheet, blank| self.write(sheet, blank, None));
+    fn state(&self, sheet: &mut Sheet, state: &Text) -> Option<HeaderValue> {
+        state.fill(sheet, |sheet, blank| self.write(sheet, blank, None));
         sheet.cut_field()
     }
 
     /// Fills in a blank.
     fn write(&self, sheet: &mut Sheet, blank: Blank, id: Option<DecisionId>) {
-        let (Blank::Used(number) | Blank::Retry(number) | Blank::Remaining(number) | Blank::Until(number)) =
-            blank
-        else {
-            id.into_iter().for_each(|id| _ = sheet.id(id));
-            return;
+        let number = match blank {
+            Blank::Id => return id.into_iter().for_each(|id| _ = sheet.id(id)),
+            Blank::After => return self.retry_after().into_iter().for_each(|after| _ = sheet.integer(after)),
+            Blank::Used(number) | Blank::Retry(number) | Blank::Remaining(number) | Blank::Until(number) => {
+                number
+            }
         };
         let Some(standing) = self.standings.iter().nth(number.into()) else { return };
         match (blank, standing.retry) {
@@ -161,7 +151,7 @@ impl Case<'_> {
                 let seconds = self.retry_after().unwrap_or_else(|| whole_seconds(standing.reset));
                 sheet.integer(seconds.min(LARGEST));
             }
-            (Blank::Retry(_) | Blank::Id, _) => {}
+            (Blank::Retry(_) | Blank::After | Blank::Id, _) => {}
         }
     }
 
@@ -226,26 +216,40 @@ impl Case<'_> {
             by: self.by().cloned(),
             rules: self.standings.iter().map(Told::new).collect(),
             status: self.said.map_or(StatusCode::OK, |said| said.kind.status()),
-            headers: HeaderMap::new(),
-            retry_after: self.retry_after(),
+            lines: Text::default(),
             body: Text::default(),
             policy: None,
             state: Text::default(),
         };
-        if let Some(said) = self.said.filter(|_| self.is_problem) {
-            form.body = problem::form(sheet, said, self.standings);
-            form.headers = said.fields(sheet);
-        }
         if self.has_fields {
             form.policy = fields::policy(sheet, self.standings);
             form.state = fields::state(sheet, self.standings, purpose.names_retry);
-            fields::append(&mut form.headers, fields::POLICY, form.policy.clone());
-            if !form.state.is_empty() {
-                form.headers.insert(fields::STATE, HeaderValue::from_static(""));
-            }
+        }
+        if let Some(said) = self.said.filter(|_| self.is_problem) {
+            form.body = problem::form(sheet, said, self.standings);
+            let mut headers = said.fields(sheet);
+            fields::append(&mut headers, fields::POLICY, form.policy.clone());
+            fields::append(&mut headers, fields::STATE, self.state(sheet, &form.state));
+            form.lines = lines(sheet, &headers, &form.state);
         }
         form
     }
+}
+
+/// The fields of a problem on their lines; where they have numbers, these are left blank.
+fn lines(sheet: &mut Sheet, headers: &HeaderMap, state: &Text) -> Text {
+    for (name, value) in headers {
+        sheet.push(name.as_str()).push(": ");
+        if name == header::RETRY_AFTER {
+            sheet.blank(Blank::After);
+        } else if name == fields::STATE {
+            sheet.text(state);
+        } else {
+            sheet.value(value);
+        }
+        sheet.push("\r\n");
+    }
+    sheet.cut_text()
 }
 
 #[cfg(test)]

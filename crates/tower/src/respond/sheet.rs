@@ -16,9 +16,11 @@
 use std::fmt::{self, Write};
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use tidegate_core::Cost;
 use tidegate_policy::DecisionId;
+
+use super::page::Page;
 
 /// Texts that are being written.
 #[derive(Debug)]
@@ -46,16 +48,13 @@ pub(crate) enum Blank {
     Remaining(u8),
     /// When everything is back, or when to come back.
     Until(u8),
+    /// When to come back, in whole seconds.
+    After,
     /// The decision's number.
     Id,
 }
 
 impl Text {
-    /// Whether it has neither words nor blanks.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty() && self.end.is_empty()
-    }
-
     /// Writes it, with what `write` writes in its blanks.
     #[inline]
     pub(crate) fn fill(&self, sheet: &mut Sheet, write: impl Fn(&mut Sheet, Blank)) {
@@ -82,6 +81,22 @@ impl Sheet {
     #[inline]
     pub(crate) fn push(&mut self, text: &str) -> &mut Self {
         self.bytes.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// A text with its blanks.
+    pub(crate) fn text(&mut self, text: &Text) -> &mut Self {
+        for (piece, blank) in &text.pieces {
+            self.bytes.extend_from_slice(piece);
+            self.blank(*blank);
+        }
+        self.bytes.extend_from_slice(&text.end);
+        self
+    }
+
+    /// A field's value.
+    pub(crate) fn value(&mut self, value: &HeaderValue) -> &mut Self {
+        self.bytes.extend_from_slice(value.as_bytes());
         self
     }
 
@@ -154,6 +169,16 @@ impl Sheet {
             rewrite(self, &text);
         }
         self
+    }
+
+    /// What was written since the last cut: the lines of fields, and behind them from `body_at` on a body.
+    pub(crate) fn into_page(self, status: StatusCode, body_at: usize) -> Page {
+        Page::new(status, self.bytes, body_at)
+    }
+
+    /// How much was written since the last cut.
+    pub(crate) fn length(&self) -> usize {
+        self.bytes.len()
     }
 
     /// What was written since the last cut.

@@ -7,9 +7,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{Response, StatusCode, Version};
 use http_body::Body;
+use tidegate_tower::respond::Page;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::write::{is_bare, write_head};
+use super::write::{is_bare, write_head, write_page};
 use super::{Connection, Stage, scratch};
 use crate::connection::watch::Awaited;
 use crate::http1::outgoing::{Framing, Outgoing};
@@ -30,11 +31,8 @@ where
             Framing::Chunks if self.manner.version == Version::HTTP_10 => Framing::Close,
             framing => framing,
         };
-        self.manner.is_kept =
-            self.manner.is_kept && !self.is_draining && framing != Framing::Close && self.is_clearable();
-        if self.out.capacity() == 0 {
-            self.out = scratch::take_output();
-        }
+        self.manner.is_kept &= framing != Framing::Close;
+        self.prepare();
         write_head(&mut self.out, &parts, &mut self.manner, framing, self.watch.ticks());
         scratch::keep_fields(parts.headers);
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -43,6 +41,21 @@ where
             self.answer = Some(Outgoing::new(body, framing, self.manner.takes_trailers));
         }
         Stage::Answering
+    }
+
+    /// Answers with a page of ours.
+    pub(super) fn answer_page(&mut self, page: &Page) -> Stage {
+        self.prepare();
+        write_page(&mut self.out, page, self.manner, self.watch.ticks());
+        Stage::Answering
+    }
+
+    /// Makes room for an answer, and finds out what becomes of the connection behind it.
+    fn prepare(&mut self) {
+        self.manner.is_kept = self.manner.is_kept && !self.is_draining && self.is_clearable();
+        if self.out.capacity() == 0 {
+            self.out = scratch::take_output();
+        }
     }
 
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Stage> {

@@ -12,7 +12,11 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use proptest::prelude::*;
+use tidegate_core::{Moment, WallTime};
 use tidegate_policy::policy::Listener;
+use tidegate_policy::{Attributes, Gate, Now, Refused, Source};
+use tidegate_tower::Respond;
+use tidegate_tower::respond::Speech;
 
 use self::given::Given;
 use super::feed::READ_LARGE;
@@ -117,6 +121,44 @@ fn get(response: fn() -> Response<TestBody>) -> impl FnMut(Asked) -> Ready<Respo
 }
 
 const ASKED: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A request that a quota refuses, and when.
+fn refused() -> (Now, Refused) {
+    let policy = "[rule.all]\nkey = \"global\"\nquota = \"1/h\"\n";
+    let (policy, _) = tidegate_policy::read(Source::named("a.toml", policy.as_bytes()), None).unwrap();
+    let now = Now { moment: Moment::ORIGIN, wall: WallTime::from_unix_nanos(0) };
+    let gate = Gate::new(policy, 1, now).unwrap();
+    let request =
+        Attributes { method: "GET", path: "/", host: "", headers: &(), client: None, criticality: None };
+    drop(gate.decide(now, &request));
+    (now, gate.decide(now, &request).refused().unwrap())
+}
+
+#[test]
+fn a_page_is_answered_as_the_same_response_would_be() {
+    let (now, refused) = refused();
+    let respond = Respond::default();
+    let page = || respond.page(now, &refused, Speech::Http).unwrap();
+    for asked in [
+        ASKED,
+        "GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+        "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+        "HEAD / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
+    ] {
+        let response = || page().into_response().map(full);
+        let by_response = told(Given::at_once(asked), |_| ready(response()));
+        let serve = |_| Begun::<Ready<Response<TestBody>>, TestBody>::Refused(page());
+        let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serve);
+        let has_ended = run(&mut connection);
+        assert_eq!((connection.stream.told(), has_ended), by_response, "{asked}");
+        assert!(by_response.0.starts_with("HTTP/1."), "{asked}");
+    }
+}
 
 #[test]
 fn requests_are_answered_in_order() {

@@ -3,6 +3,7 @@
 use http::response::Parts;
 use http::{HeaderValue, StatusCode, Version, header};
 use hyper::ext::ReasonPhrase;
+use tidegate_tower::respond::Page;
 
 use super::read::Manner;
 use crate::http1::lines::words;
@@ -19,7 +20,7 @@ pub(super) fn write_head(
     framing: Framing,
     ticks: &Ticks,
 ) {
-    write_status(out, parts, manner.version);
+    write_status(out, parts.status, parts.extensions.get(), manner.version);
     let is_turning = parts.status == StatusCode::SWITCHING_PROTOCOLS;
     let is_bare = is_bare(parts.status);
     // What the length would be is said where the body is left out, and only there.
@@ -47,30 +48,51 @@ pub(super) fn write_head(
         Framing::Chunks => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
         Framing::Close => {}
     }
-    match (manner.is_kept, manner.version) {
-        _ if is_turning => {}
-        (true, Version::HTTP_10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
-        (false, Version::HTTP_11) => out.extend_from_slice(b"connection: close\r\n"),
-        _ => {}
+    if !is_turning {
+        write_connection(out, *manner);
     }
     if !had_date {
-        out.extend_from_slice(b"date: ");
-        out.extend_from_slice(&ticks.date());
-        out.extend_from_slice(b"\r\n");
+        write_date(out, ticks);
     }
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_status(out: &mut Vec<u8>, parts: &Parts, version: Version) {
-    let reason = parts.extensions.get::<ReasonPhrase>();
-    if parts.status == StatusCode::OK && version == Version::HTTP_11 && reason.is_none() {
+/// Writes a whole answer of ours.
+pub(super) fn write_page(out: &mut Vec<u8>, page: &Page, manner: Manner, ticks: &Ticks) {
+    write_status(out, page.status(), None, manner.version);
+    out.extend_from_slice(page.lines());
+    write_length(out, page.body().len() as u64);
+    write_connection(out, manner);
+    write_date(out, ticks);
+    out.extend_from_slice(b"\r\n");
+    if !manner.is_bare {
+        out.extend_from_slice(page.body());
+    }
+}
+
+fn write_connection(out: &mut Vec<u8>, manner: Manner) {
+    match (manner.is_kept, manner.version) {
+        (true, Version::HTTP_10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        (false, Version::HTTP_11) => out.extend_from_slice(b"connection: close\r\n"),
+        _ => {}
+    }
+}
+
+fn write_date(out: &mut Vec<u8>, ticks: &Ticks) {
+    out.extend_from_slice(b"date: ");
+    out.extend_from_slice(&ticks.date());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: Option<&ReasonPhrase>, version: Version) {
+    if status == StatusCode::OK && version == Version::HTTP_11 && reason.is_none() {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         return;
     }
     out.extend_from_slice(if version == Version::HTTP_10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
-    out.extend_from_slice(parts.status.as_str().as_bytes());
+    out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
-    let canonical = || parts.status.canonical_reason().unwrap_or_default().as_bytes();
+    let canonical = || status.canonical_reason().unwrap_or_default().as_bytes();
     out.extend_from_slice(reason.map_or_else(canonical, ReasonPhrase::as_bytes));
     out.extend_from_slice(b"\r\n");
 }
