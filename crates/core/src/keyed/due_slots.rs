@@ -19,26 +19,34 @@
 //! Only newcomers of one home take turns, because two threads must not settle the same key twice.
 //!
 //! Memory: 1.5 slots of 8 bytes a key and a third for headers and hints, 16 bytes, allocated once.
+//!
+//! | file | is |
+//! |---|---|
+//! | [place] | where a key belongs |
+//! | [usual] | decides for nearly all: the key is at home, where a hint says |
+//! | [unusual] | decides in every other case |
+//! | [settle] | how a newcomer gets a slot |
+//! | [spot] | a slot that was found: how far ahead its key is, and swapping it |
+
+mod place;
+mod settle;
+mod spot;
+mod unusual;
+mod usual;
 
 use std::time::Duration;
 
-use super::group::{Group, Rules, SLOTS, swap};
+use self::settle::Arrival;
+pub use self::usual::Foreseen;
+use super::group::{Group, SLOTS};
 use super::key::{Key, MaxKeys};
-use super::table::{Counter, Counters, Table, shared};
-use super::word::{Beat, Header, PATIENCE, Slot, identity};
+use super::table::{Counter, Counters, Table};
+use super::word::{Beat, PATIENCE, Slot};
 use crate::rate::{DueRule, Reading};
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering};
 use crate::units::{Cost, Invalid, Moment};
 use crate::verdict::{Charge, Usage, Verdict};
-
-/// Groups in which a key may settle: its home and seven more. In a table that holds all the keys it was
-/// made for, and all of them active, one newcomer in a million finds all eight full.
-const PROBES: u64 = 8;
-
-/// Groups in which a newcomer looks for a vacant slot before it takes an idle one. In such a table all of
-/// them are full for a few newcomers in a thousand.
-const NEARBY: u64 = 3;
 
 /// A bounded table of counters of the due family.
 ///
@@ -96,26 +104,6 @@ impl DueTable {
     }
 }
 
-/// A yes that has not been carried out: a slot as it was found, and what it becomes.
-#[derive(Clone, Copy, Debug)]
-pub struct Foreseen<'a> {
-    word: &'a AtomicU64,
-    slot: Slot,
-    due: u64,
-    cost: Cost,
-    rule: &'a Enrolled<Packed>,
-}
-
-impl Foreseen<'_> {
-    /// Carries it out; nothing when another thread changed the slot first.
-    #[inline(always)]
-    #[must_use]
-    pub fn take(self) -> Option<Charge> {
-        let is_ours = swap(self.word, self.slot, self.slot.moved_to(self.due));
-        is_ours.then(|| charge_until(self.rule, self.cost, self.due, Duration::ZERO))
-    }
-}
-
 /// The counters of a [`DueTable`]: one word a key, in groups of a cache line.
 #[derive(Debug)]
 pub struct DueSlots {
@@ -126,41 +114,6 @@ pub struct DueSlots {
     overflowed: AtomicU64,
     /// Beats for which a group need not be tidied.
     patience: AtomicU64,
-}
-
-/// A key's home and tag.
-#[derive(Clone, Copy)]
-struct Probe {
-    home: usize,
-    tag: u32,
-}
-
-/// A slot as it was found, and the time to decide with there: the asker's, or a later one that somebody has
-/// already seen.
-struct Spot<'a> {
-    group: &'a Group,
-    /// The header for which that holds.
-    header: Header,
-    index: usize,
-    slot: Slot,
-    now: Moment,
-}
-
-impl Spot<'_> {
-    /// Swaps the slot, unless another thread changed it, or its group's time, first.
-    fn swap(&self, new: Slot) -> bool {
-        self.group.header() == self.header && self.group.swap(self.index, self.slot, new)
-    }
-}
-
-/// How a newcomer fared.
-enum Arrival {
-    /// It has a slot and is due then.
-    Settled(u64),
-    /// Another thread brought the same key in first.
-    Known,
-    /// There is no room.
-    Full,
 }
 
 impl Counters for DueSlots {
@@ -232,7 +185,7 @@ impl Counters for DueSlots {
                 let due = slot.due_since(writer.granted(base));
                 let ahead = writer.readable(due.saturating_sub(writer.granted(now)));
                 if ahead > 0 {
-                    let fingerprint = fingerprint(self.home_of(place, slot), slot.tag());
+                    let fingerprint = self.probe_of(place, slot).fingerprint();
                     show(Counter { fingerprint, usage: writer.usage(writer.read(now), ahead) });
                 }
             }
@@ -240,8 +193,7 @@ impl Counters for DueSlots {
     }
 
     fn fingerprint(&self, key: Key) -> u64 {
-        let probe = self.probe(key);
-        fingerprint(probe.home, probe.tag)
+        self.probe(key).fingerprint()
     }
 
     fn overflowed(&self) -> u64 {
@@ -298,304 +250,6 @@ impl DueSlots {
             },
         )
     }
-
-    /// Decides in the usual case; nothing when it is not that, or another thread is faster.
-    #[inline(always)]
-    fn take_hinted(
-        &self,
-        rule: &Enrolled<Packed>,
-        probe: Probe,
-        distance: u64,
-        now: Moment,
-        cost: Cost,
-    ) -> Option<Verdict<Charge>> {
-        self.answer(rule, probe, distance, now, cost, |word, slot, due| {
-            let is_ours = swap(word, slot, slot.moved_to(due));
-            is_ours.then(|| charge_until(rule, cost, due, Duration::ZERO))
-        })
-    }
-
-    /// The answer in the usual case, with what it takes to carry it out.
-    #[inline(always)]
-    fn foresee<'a>(
-        &'a self,
-        rule: &'a Enrolled<Packed>,
-        probe: Probe,
-        now: Moment,
-        cost: Cost,
-    ) -> Option<Verdict<Foreseen<'a>>> {
-        self.answer(rule, probe, 0, now, cost, |word, slot, due| {
-            Some(Foreseen { word, slot, due, cost, rule })
-        })
-    }
-
-    /// The answer in the usual case, in a straight line: the group is tidy, a hint leads to the key's slot, it was
-    /// written under this rule, and the answer is a no or a yes without a wait; of a yes, what `admit` makes of the
-    /// slot and of when it is due then. Nothing when it is not so.
-    ///
-    /// A processor looks some three hundred instructions ahead, so with half as many in a decision, two of
-    /// them wait for their cache lines at once. With a million keys that is what counts.
-    #[inline(always)]
-    fn answer<'a, T>(
-        &'a self,
-        rule: &Enrolled<Packed>,
-        probe: Probe,
-        distance: u64,
-        now: Moment,
-        cost: Cost,
-        admit: impl FnOnce(&'a AtomicU64, Slot, u64) -> Option<T>,
-    ) -> Option<Verdict<T>> {
-        let group = if distance == 0 { &self.groups[probe.home] } else { self.group(probe, distance) };
-        let author = Slot::new(identity(probe.tag, distance), rule.stamp(), 0);
-        // With a header come slots at least as new, so what is found in a tidy group can be read. Should the
-        // clock be set back between the two looks, this one decision is as late as any that read the clock
-        // before that.
-        group.tidy_header(now, self.patience.load(Ordering::Relaxed))?;
-        let (word, slot) = group.find_hinted(author.0)?;
-        let schedule = &rule.rule.0;
-        let reading = schedule.read_packed(now);
-        let (ahead, grains) = (slot.ahead_of(reading.granted), schedule.grains(cost));
-        if let Some(after) = schedule.at_once(ahead, grains) {
-            return admit(word, slot, reading.granted + after).map(Verdict::Admit);
-        }
-        let refusal = schedule.refusal(reading, ahead, grains)?;
-        schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
-    }
-
-    /// Decides for a key that is not to be found at home by a hint: after a pause, or since it is one of the
-    /// twentieth that settled elsewhere when the table is full.
-    #[inline(never)]
-    fn take_away(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, cost: Cost) -> Verdict<Charge> {
-        let home = &self.groups[probe.home];
-        // At home it has just been looked for, unless a pause hid it.
-        let first = u64::from(home.tidy_header(now, self.patience.load(Ordering::Relaxed)).is_some());
-        let (_, header) = self.keep_up(home, rule, now);
-        (first..=header.reach())
-            .find_map(|distance| self.take_hinted(rule, probe, distance, now, cost))
-            .unwrap_or_else(|| self.take_anywhere(rule, probe, now, cost))
-    }
-
-    /// Decides in every case: for newcomers, under a new rule, after a pause, beside faster threads.
-    fn take_anywhere(
-        &self,
-        rule: &Enrolled<Packed>,
-        probe: Probe,
-        now: Moment,
-        cost: Cost,
-    ) -> Verdict<Charge> {
-        loop {
-            let answer = match self.find(rule, probe, now) {
-                Some(spot) => {
-                    spot.group.leave_hint(spot.index, spot.slot.0);
-                    self.charge(rule, &spot, now, cost)
-                }
-                None => self.arrive(rule, probe, now, cost),
-            };
-            if let Some(verdict) = answer {
-                return verdict;
-            }
-        }
-    }
-
-    /// Charges the counter at `spot`; nothing when another thread was faster.
-    fn charge(
-        &self,
-        rule: &Enrolled<Packed>,
-        spot: &Spot<'_>,
-        now: Moment,
-        cost: Cost,
-    ) -> Option<Verdict<Charge>> {
-        let schedule = &rule.rule.0;
-        let granted = schedule.granted(spot.now);
-        let ahead = self.ahead(rule, spot.slot, spot.now, granted);
-        let (after, verdict) = match schedule.ask(Reading { now, granted }, ahead, cost) {
-            Verdict::Admit((after, wait)) => {
-                (after, Verdict::Admit(charge_until(rule, cost, granted + after, wait)))
-            }
-            Verdict::Refuse(refusal) if schedule.is_readable(spot.slot.ahead_of(granted)) => {
-                return (spot.group.header() == spot.header).then_some(Verdict::Refuse(refusal));
-            }
-            Verdict::Refuse(refusal) => (ahead, Verdict::Refuse(refusal)),
-        };
-        spot.swap(spot.slot.with_due(rule.stamp(), granted + after)).then_some(verdict)
-    }
-
-    /// Decides for a key that has no slot, as for a fresh one; nothing when another thread was faster.
-    fn arrive(
-        &self,
-        rule: &Enrolled<Packed>,
-        probe: Probe,
-        now: Moment,
-        cost: Cost,
-    ) -> Option<Verdict<Charge>> {
-        let (after, wait) = match rule.rule.0.ask(rule.rule.0.read(now), 0, cost) {
-            Verdict::Refuse(refusal) => return Some(Verdict::Refuse(refusal)),
-            Verdict::Admit(taken) => taken,
-        };
-        if after == 0 {
-            return Some(Verdict::Admit(charge_until(rule, cost, 0, wait)));
-        }
-        match self.settle_in(rule, probe, now, after) {
-            Arrival::Settled(due) => Some(Verdict::Admit(charge_until(rule, cost, due, wait))),
-            Arrival::Known => None,
-            Arrival::Full => Some(self.share(rule, now, cost)),
-        }
-    }
-
-    /// Decides by the counter that newcomers of a full table share.
-    fn share(&self, rule: &Enrolled<Packed>, now: Moment, cost: Cost) -> Verdict<Charge> {
-        self.overflowed.fetch_add(1, Ordering::Relaxed);
-        loop {
-            if let Some(verdict) = self.charge(rule, &self.shared_spot(rule, now), now, cost) {
-                return shared(verdict);
-            }
-        }
-    }
-
-    /// Gives a key that is `after` ahead a slot: a vacant one or one that is idle.
-    fn settle_in(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, after: u64) -> Arrival {
-        let home = &self.groups[probe.home];
-        home.lock();
-        let (arrival, reach) = if self.find(rule, probe, now).is_some() {
-            (Arrival::Known, 0)
-        } else {
-            self.settle_near(rule, probe, now, after)
-        };
-        home.unlock(reach);
-        arrival
-    }
-
-    /// Looks for a vacant slot nearby, then for an idle one: whoever left an idle slot may come back to it,
-    /// but a search through all groups for a vacant one would cost a newcomer more than that.
-    fn settle_near(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment, after: u64) -> (Arrival, u64) {
-        let vacant = |slot: Slot, _, _| slot.is_vacant();
-        let idle = |slot: Slot, now, granted| self.ahead(rule, slot, now, granted) == 0;
-        self.settle_where(rule, probe, now, after, NEARBY, vacant)
-            .or_else(|| self.settle_where(rule, probe, now, after, PROBES, idle))
-            .unwrap_or((Arrival::Full, 0))
-    }
-
-    fn settle_where(
-        &self,
-        rule: &Enrolled<Packed>,
-        probe: Probe,
-        now: Moment,
-        after: u64,
-        groups: u64,
-        is_free: impl Fn(Slot, Moment, u64) -> bool,
-    ) -> Option<(Arrival, u64)> {
-        (0..groups).find_map(|distance| {
-            let group = self.group(probe, distance);
-            let (now, header) = self.keep_up(group, rule, now);
-            let granted = rule.rule.0.granted(now);
-            let due = granted + after;
-            let new = Slot::new(identity(probe.tag, distance), rule.stamp(), due);
-            (0..SLOTS).find_map(|index| {
-                let slot = group.slot(index);
-                let spot = Spot { group, header, index, slot, now };
-                let is_ours = is_free(slot, now, granted) && self.publish(rule, &spot, new, after);
-                is_ours.then(|| {
-                    group.leave_hint(index, new.0);
-                    (Arrival::Settled(due), distance)
-                })
-            })
-        })
-    }
-
-    fn find(&self, rule: &Enrolled<Packed>, probe: Probe, now: Moment) -> Option<Spot<'_>> {
-        let group = &self.groups[probe.home];
-        let (here, header) = self.keep_up(group, rule, now);
-        if let Some((index, slot)) = group.find(identity(probe.tag, 0)) {
-            return Some(Spot { group, header, index, slot, now: here });
-        }
-        (1..=group.header().reach()).find_map(|distance| {
-            let group = self.group(probe, distance);
-            let (now, header) = self.keep_up(group, rule, now);
-            let (index, slot) = group.find(identity(probe.tag, distance))?;
-            Some(Spot { group, header, index, slot, now })
-        })
-    }
-
-    fn keep_up(&self, group: &Group, rule: &Enrolled<Packed>, now: Moment) -> (Moment, Header) {
-        let patience = self.patience.load(Ordering::Relaxed);
-        group.keep_up(&Rules { rules: &self.rules, rule, patience }, now)
-    }
-
-    fn shared_spot(&self, rule: &Enrolled<Packed>, now: Moment) -> Spot<'_> {
-        let (group, index) = (&self.overflow, 0);
-        let (now, header) = self.keep_up(group, rule, now);
-        let slot = group.slot(index);
-        if slot.is_vacant() {
-            // Any tag will do, as long as the slot never looks vacant while it is in use.
-            group.swap(index, slot, Slot::new(identity(1, 0), rule.stamp(), rule.rule.0.granted(now)));
-        }
-        Spot { group, header, index, slot: group.slot(index), now }
-    }
-
-    /// How far ahead a slot is under `rule`, whichever rule wrote it.
-    fn ahead(&self, rule: &Enrolled<Packed>, slot: Slot, now: Moment, granted: u64) -> u64 {
-        if slot.stamp() == rule.stamp() && !slot.is_vacant() {
-            return rule.rule.0.readable(slot.ahead_of(granted));
-        }
-        self.ahead_by_other(rule, slot, now)
-    }
-
-    fn ahead_by_other(&self, rule: &Enrolled<Packed>, slot: Slot, now: Moment) -> u64 {
-        if slot.is_vacant() {
-            return 0;
-        }
-        self.rules.stamped(slot.stamp()).map_or(rule.rule.0.extent(), |Packed(writer)| {
-            rule.rule.0.carried(&writer, writer.readable(slot.ahead_of(writer.granted(now))))
-        })
-    }
-
-    /// Swaps a slot for a due time that may lie before what the slot held.
-    ///
-    /// A thread that was put aside between its last look at the header and the swap, for so long that the
-    /// group was tidied or moved meanwhile, may write a due time that can no longer be read; it dates its
-    /// word anew.
-    fn publish(&self, rule: &Enrolled<Packed>, spot: &Spot<'_>, new: Slot, after: u64) -> bool {
-        if !spot.swap(new) {
-            return false;
-        }
-        let (now, _) = self.keep_up(spot.group, rule, spot.now);
-        if now != spot.now {
-            let due = rule.rule.0.granted(now) + after;
-            spot.group.swap(spot.index, new, new.with_due(rule.stamp(), due));
-        }
-        true
-    }
-
-    #[inline]
-    fn probe(&self, key: Key) -> Probe {
-        Probe { home: key.place(self.groups.len()), tag: key.tag() }
-    }
-
-    fn group(&self, probe: Probe, distance: u64) -> &Group {
-        &self.groups[wrapped(probe.home + self.away(probe.tag, distance), self.groups.len())]
-    }
-
-    /// How far from home a key's next groups lie.
-    fn away(&self, tag: u32, distance: u64) -> usize {
-        let count = self.groups.len();
-        let stride = Key::stride(tag, count);
-        (0..distance).fold(0, |away, _| wrapped(away + stride, count))
-    }
-
-    /// The home of the key in a slot: the way from home walked backwards.
-    fn home_of(&self, place: usize, slot: Slot) -> usize {
-        let count = self.groups.len();
-        wrapped(place + count - self.away(slot.tag(), slot.distance()), count)
-    }
-}
-
-/// A place less than twice round, without a division.
-const fn wrapped(place: usize, count: usize) -> usize {
-    if place >= count { place - count } else { place }
-}
-
-const fn fingerprint(home: usize, tag: u32) -> u64 {
-    ((home as u64) << 25) | tag as u64
 }
 
 fn charge_until(rule: &Enrolled<Packed>, cost: Cost, due: u64, wait: Duration) -> Charge {
