@@ -10,6 +10,8 @@ pub(crate) mod chunks;
 pub(crate) mod lines;
 pub(crate) mod outgoing;
 pub(crate) mod rest;
+#[cfg(test)]
+pub(crate) mod test_bodies;
 
 /// What is wrong with a message, as a sentence for its sender.
 pub(crate) type Flaw = &'static str;

@@ -2,15 +2,13 @@
 
 mod given;
 
-use std::convert::Infallible;
 use std::future::{Ready, pending, ready};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use http::{HeaderMap, Method, Version};
 use http_body::Frame;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use proptest::prelude::*;
 use tidegate_core::{Moment, WallTime};
 use tidegate_policy::policy::Listener;
@@ -22,37 +20,13 @@ use self::given::Given;
 use super::feed::READ_LARGE;
 use super::*;
 use crate::connection::watch::Order;
+use crate::http1::test_bodies::{TestBody, frames, full};
 use crate::ticks::Ticks;
-
-type TestBody = UnsyncBoxBody<Bytes, Infallible>;
 
 const LIMITS: Limits = Limits { max_header_bytes: 8 * 1024, max_headers: 20 };
 
-fn full(text: impl Into<Bytes>) -> TestBody {
-    Full::new(text.into()).boxed_unsync()
-}
-
 fn text(text: impl Into<Bytes>) -> Response<TestBody> {
     Response::new(full(text))
-}
-
-/// A body whose length nobody knows.
-fn frames(frames: Vec<Frame<Bytes>>) -> TestBody {
-    BodyExt::boxed_unsync(Frames(frames.into_iter()))
-}
-
-struct Frames(std::vec::IntoIter<Frame<Bytes>>);
-
-impl Body for Frames {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.next().map(Ok))
-    }
 }
 
 fn watch() -> Arc<Watch> {

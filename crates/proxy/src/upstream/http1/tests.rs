@@ -8,48 +8,24 @@ use std::future::poll_fn;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
+use crate::http1::test_bodies::{TestBody, frames, full};
 
-type TestBody = UnsyncBoxBody<Bytes, Infallible>;
 type TestConnection = Connection<DuplexStream, TestBody>;
 
 const ROOM: usize = 64 * 1024;
-
-fn full(text: &'static str) -> TestBody {
-    Full::new(Bytes::from_static(text.as_bytes())).boxed_unsync()
-}
 
 fn nothing() -> TestBody {
     full("")
 }
 
-/// A body that comes as frames, so that nobody knows its length.
-fn frames(frames: Vec<Frame<Bytes>>) -> TestBody {
-    Frames(frames.into_iter()).boxed_unsync()
-}
-
 /// A body that never ends.
 fn endless() -> TestBody {
     Endless.boxed_unsync()
-}
-
-struct Frames(std::vec::IntoIter<Frame<Bytes>>);
-
-impl Body for Frames {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.next().map(Ok))
-    }
 }
 
 struct Endless;

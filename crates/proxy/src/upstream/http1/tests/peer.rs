@@ -1,6 +1,6 @@
 //! Against a server that somebody else wrote.
 
-use http_body_util::Either;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
