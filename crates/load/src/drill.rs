@@ -31,7 +31,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
-use tidegate_scenario::record::{BIN, Look};
+use tidegate_scenario::bins::BIN;
+use tidegate_scenario::record::Look;
 use tidegate_scenario::{self as scenario, Ending, Pace, Record, Scenario, Told};
 
 use crate::keys::{Draw, Keys, Place};

@@ -4,14 +4,15 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tidegate_core::{Criticality, Moment};
-use tidegate_scenario::record::{BIN, Look};
+use tidegate_scenario::bins::Bins;
+use tidegate_scenario::record::Look;
 use tidegate_scenario::{Ending, Told};
 
 /// Everything that was counted in a run. Classes are criticalities here, in the order of [`Criticality::ALL`].
 #[derive(Clone, Debug)]
 pub struct Record {
     common: tidegate_scenario::Record,
-    bins: Vec<Bin>,
+    bins: Bins<Bin>,
     /// Request-seconds spent inside the last service, and since when how many are there.
     spent_inside: f64,
     inside: (Moment, u32),
@@ -34,7 +35,7 @@ impl Record {
     pub fn new(capacity: f64) -> Self {
         Self {
             common: tidegate_scenario::Record::new(capacity, Criticality::ALL.to_vec()),
-            bins: Vec::new(),
+            bins: Bins::default(),
             spent_inside: 0.0,
             inside: (Moment::ORIGIN, 0),
             // The offset basis of FNV-1a.
@@ -87,16 +88,7 @@ impl Record {
     }
 
     fn bin(&mut self, at: Moment) -> &mut Bin {
-        let index = index(since_start(at));
-        if index >= self.bins.len() {
-            self.bins.resize_with(index + 1, Bin::default);
-        }
-        &mut self.bins[index]
-    }
-
-    fn within(&self, time: &Range<Duration>) -> &[Bin] {
-        let end = index(time.end).min(self.bins.len());
-        &self.bins[index(time.start).min(end)..end]
+        self.bins.at(since_start(at))
     }
 }
 
@@ -111,21 +103,22 @@ impl Record {
     /// The share of the refusals of this stretch that said not to try again.
     #[must_use]
     pub fn dont_retry_share(&self, time: &Range<Duration>) -> f64 {
-        let said: u32 = self.within(time).iter().map(|bin| bin.dont_retry).sum();
+        let said: u32 = self.bins.within(time).iter().map(|bin| bin.dont_retry).sum();
         f64::from(said) / f64::from(self.common.refused(time)).max(1.0)
     }
 
     /// How often breakers tripped in this stretch.
     #[must_use]
     pub fn tripped(&self, time: &Range<Duration>) -> u64 {
-        let by = |end: usize| self.bins.iter().take(end).map(|bin| bin.trips).max().unwrap_or(0);
-        by(index(time.end)) - by(index(time.start))
+        let by =
+            |end| self.bins.within(&(Duration::ZERO..end)).iter().map(|bin| bin.trips).max().unwrap_or(0);
+        by(time.end) - by(time.start)
     }
 
     /// The most attempts that were inside the last service at once in this stretch.
     #[must_use]
     pub fn peak_inside(&self, time: &Range<Duration>) -> u32 {
-        self.within(time).iter().map(|bin| bin.peak_inside).max().unwrap_or(0)
+        self.bins.within(time).iter().map(|bin| bin.peak_inside).max().unwrap_or(0)
     }
 
     /// How many attempts were inside the last service on average, from the origin to the last change.
@@ -143,8 +136,4 @@ impl Record {
 
 fn since_start(at: Moment) -> Duration {
     at.since(Moment::ORIGIN)
-}
-
-fn index(at: Duration) -> usize {
-    usize::try_from(at.as_nanos() / BIN.as_nanos()).unwrap_or(usize::MAX)
 }

@@ -60,6 +60,7 @@
 //!
 //! Nothing here does I/O: a text comes in, a scenario or a list of problems comes out.
 
+pub mod bins;
 pub mod measure;
 pub mod read;
 pub mod record;

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use tidegate_core::Criticality;
 
+use crate::bins::BIN;
 use crate::measure::{Assertion, Bound, Measure, Shown};
-use crate::record::BIN;
 use crate::timeline::{Pace, Part, Timeline};
 use crate::tree::{self, Lines, Node, Table};
 use crate::{Amount, Class, Crowding, Fault, Level, Load, MAX_CLASSES, Scenario, Service, Traffic, Work};

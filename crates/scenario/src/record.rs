@@ -21,6 +21,7 @@ use std::time::Duration;
 use tidegate_core::Criticality;
 
 use crate::MAX_CLASSES;
+use crate::bins::{BIN, Bins, bins_in};
 
 /// How a caller's request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +48,6 @@ pub struct Told {
     /// How it ended.
     pub ending: Ending,
 }
-
-/// The length of a bin. Ten make the second over which recovery is judged.
-pub const BIN: Duration = Duration::from_millis(100);
 
 /// A level counts as refused when this share of its requests is: less is chance at the edge.
 const IS_REFUSED: f64 = 0.01;
@@ -87,7 +85,7 @@ pub struct Look {
 pub struct Record {
     capacity: f64,
     levels: Vec<Criticality>,
-    bins: Vec<Bin>,
+    bins: Bins<Bin>,
     /// Everything that was not refused.
     accepted: Vec<Told>,
     looks: Vec<(Duration, Look)>,
@@ -98,13 +96,13 @@ impl Record {
     /// Nothing yet, of a service that can do this many requests a second, for classes of these levels; there are
     /// at most [`MAX_CLASSES`], and what is told of others is left out.
     #[must_use]
-    pub const fn new(capacity: f64, levels: Vec<Criticality>) -> Self {
-        Self { capacity, levels, bins: Vec::new(), accepted: Vec::new(), looks: Vec::new() }
+    pub fn new(capacity: f64, levels: Vec<Criticality>) -> Self {
+        Self { capacity, levels, bins: Bins::default(), accepted: Vec::new(), looks: Vec::new() }
     }
 
     /// A request arrived.
     pub fn arrived(&mut self, at: Duration, class: usize) {
-        if let Some(counts) = self.bin(at).classes.get_mut(class) {
+        if let Some(counts) = self.bins.at(at).classes.get_mut(class) {
             counts.arrived += 1;
         }
     }
@@ -113,15 +111,15 @@ impl Record {
     pub fn ended(&mut self, told: Told) {
         match told.ending {
             Ending::Good => {
-                if let Some(counts) = self.bin(told.arrived).classes.get_mut(told.class) {
+                if let Some(counts) = self.bins.at(told.arrived).classes.get_mut(told.class) {
                     counts.good += 1;
                 }
-                self.bin(told.ended).good_now += 1;
+                self.bins.at(told.ended).good_now += 1;
                 self.accepted.push(told);
             }
             Ending::Late | Ending::Failed => self.accepted.push(told),
             Ending::Refused => {
-                if let Some(counts) = self.bin(told.arrived).classes.get_mut(told.class) {
+                if let Some(counts) = self.bins.at(told.arrived).classes.get_mut(told.class) {
                     counts.refused += 1;
                 }
             }
@@ -130,35 +128,22 @@ impl Record {
 
     /// An attempt was refused.
     pub fn refusal(&mut self, at: Duration) {
-        self.bin(at).refusals += 1;
+        self.bins.at(at).refusals += 1;
     }
 
     /// So many attempts reached the last service.
     pub fn attempts(&mut self, at: Duration, count: u32) {
-        self.bin(at).attempts += count;
+        self.bins.at(at).attempts += count;
     }
 
     /// What the gate looked like, at the end of a second.
     pub fn look(&mut self, at: Duration, look: Look) {
         self.looks.push((at, look));
     }
-
-    fn bin(&mut self, at: Duration) -> &mut Bin {
-        let index = index(at);
-        if index >= self.bins.len() {
-            self.bins.resize_with(index + 1, Bin::default);
-        }
-        &mut self.bins[index]
-    }
 }
 
 /// Reading.
 impl Record {
-    fn within(&self, time: &Range<Duration>) -> &[Bin] {
-        let end = index(time.end).min(self.bins.len());
-        &self.bins[index(time.start).min(end)..end]
-    }
-
     /// What the service can do in this stretch.
     fn could(&self, time: &Range<Duration>) -> f64 {
         self.capacity * length(time).as_secs_f64()
@@ -167,21 +152,22 @@ impl Record {
     /// G: right answers in time, given in this stretch, as a share of what the service can do.
     #[must_use]
     pub fn goodput(&self, time: &Range<Duration>) -> f64 {
-        let good: u32 = self.within(time).iter().map(|bin| bin.good_now).sum();
+        let good: u32 = self.bins.within(time).iter().map(|bin| bin.good_now).sum();
         f64::from(good) / self.could(time)
     }
 
     /// Requests of callers that arrived in this stretch, as a share of what the service can do.
     #[must_use]
     pub fn offered(&self, time: &Range<Duration>) -> f64 {
-        f64::from(total(self.within(time))) / self.could(time)
+        f64::from(total(self.bins.within(time))) / self.could(time)
     }
 
     /// How many requests of these classes arrived in this stretch, and how many of those were answered right and in
     /// time.
     #[must_use]
     pub fn served(&self, classes: &[usize], time: &Range<Duration>) -> (u32, u32) {
-        let counts = self.within(time).iter().flat_map(|bin| classes.iter().map(|class| bin.classes[*class]));
+        let counts =
+            self.bins.within(time).iter().flat_map(|bin| classes.iter().map(|class| bin.classes[*class]));
         counts.fold((0, 0), |(arrived, good), counts| (arrived + counts.arrived, good + counts.good))
     }
 
@@ -222,14 +208,14 @@ impl Record {
     pub fn recovery(&self, end: Duration) -> Option<Duration> {
         const SECOND: usize = 10;
         const KEPT: usize = 100;
-        let first = index(end);
+        let (bins, first) = (self.bins.all(), bins_in(end));
         let is_back = |second: &[Bin]| {
             let arrived = f64::from(total(second));
             let good: u32 = second.iter().flat_map(|bin| bin.classes).map(|counts| counts.good).sum();
             f64::from(good) >= 0.95 * arrived.min(self.capacity)
         };
-        let last = self.bins.len().checked_sub(KEPT)?;
-        let kept = |start: &usize| self.bins[*start..start + KEPT].windows(SECOND).all(is_back);
+        let last = bins.len().checked_sub(KEPT)?;
+        let kept = |start: &usize| bins[*start..start + KEPT].windows(SECOND).all(is_back);
         let start = (first..=last).find(kept)?;
         Some(BIN * u32::try_from(start - first).ok()?)
     }
@@ -237,7 +223,7 @@ impl Record {
     /// A: attempts that reached the last service, for each request of a caller in this stretch.
     #[must_use]
     pub fn amplification(&self, time: &Range<Duration>) -> f64 {
-        f64::from(self.attempts_in(time)) / f64::from(total(self.within(time))).max(1.0)
+        f64::from(self.attempts_in(time)) / f64::from(total(self.bins.within(time))).max(1.0)
     }
 
     /// Attempts that reached the last service in this stretch, as a share of what it can do.
@@ -247,19 +233,19 @@ impl Record {
     }
 
     fn attempts_in(&self, time: &Range<Duration>) -> u32 {
-        self.within(time).iter().map(|bin| bin.attempts).sum()
+        self.bins.within(time).iter().map(|bin| bin.attempts).sum()
     }
 
     /// How many attempts were refused in this stretch, by a gate or on the caller's side.
     #[must_use]
     pub fn refused(&self, time: &Range<Duration>) -> u32 {
-        self.within(time).iter().map(|bin| bin.refusals).sum()
+        self.bins.within(time).iter().map(|bin| bin.refusals).sum()
     }
 
     /// How many requests of these classes that arrived in this stretch ended with a refusal.
     #[must_use]
     pub fn refused_of(&self, classes: &[usize], time: &Range<Duration>) -> u32 {
-        let bins = self.within(time).iter();
+        let bins = self.bins.within(time).iter();
         bins.flat_map(|bin| classes.iter().map(|class| bin.classes[*class].refused)).sum()
     }
 
@@ -289,8 +275,8 @@ impl Record {
     /// least 2 % of the capacity.
     #[must_use]
     pub fn turns(&self, time: &Range<Duration>, smooth: Duration) -> f64 {
-        let bins = index(smooth).max(1);
-        let rates: Vec<f64> = (self.within(time).chunks_exact(bins))
+        let bins = bins_in(smooth).max(1);
+        let rates: Vec<f64> = (self.bins.within(time).chunks_exact(bins))
             .map(|bins| f64::from(bins.iter().map(|bin| bin.refusals).sum::<u32>()))
             .collect();
         let floor = 0.02 * self.capacity * BIN.as_secs_f64() * bins as f64;
@@ -342,10 +328,6 @@ fn total(bins: &[Bin]) -> u32 {
 
 fn length(time: &Range<Duration>) -> Duration {
     time.end.saturating_sub(time.start)
-}
-
-fn index(at: Duration) -> usize {
-    usize::try_from(at.as_nanos() / BIN.as_nanos()).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
