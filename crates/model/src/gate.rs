@@ -64,7 +64,10 @@ pub trait Gate: fmt::Debug {
     fn arrive(&mut self, now: Moment, asked: Asked, roll: Roll, refused: &mut Vec<Asked>) -> Arrived;
 
     /// One that waited and may pass now. Those that are given up on the way go into `refused`.
-    fn next(&mut self, now: Moment, refused: &mut Vec<Asked>) -> Option<Passed>;
+    fn next(&mut self, now: Moment, refused: &mut Vec<Asked>) -> Option<Passed> {
+        let _ = (now, refused);
+        None
+    }
 
     /// A request that passed has ended so; its permit has been completed.
     fn ended(&mut self, now: Moment, outcome: Outcome) {
@@ -104,9 +107,5 @@ pub struct Open;
 impl Gate for Open {
     fn arrive(&mut self, _: Moment, asked: Asked, _: Roll, _: &mut Vec<Asked>) -> Arrived {
         Arrived::Pass(Passed::new(&asked, None))
-    }
-
-    fn next(&mut self, _: Moment, _: &mut Vec<Asked>) -> Option<Passed> {
-        None
     }
 }

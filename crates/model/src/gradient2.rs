@@ -73,10 +73,6 @@ impl Gate for Gradient2 {
         Arrived::Pass(Passed::new(&asked, None))
     }
 
-    fn next(&mut self, _: Moment, _: &mut Vec<Asked>) -> Option<Passed> {
-        None
-    }
-
     fn ended(&mut self, now: Moment, _: Outcome) {
         const LENGTH: Duration = Duration::from_secs(1);
         let Some(came) = self.inside.pop_front() else { return };

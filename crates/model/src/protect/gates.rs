@@ -34,10 +34,6 @@ impl Gate for Fixed {
         }
     }
 
-    fn next(&mut self, _: Moment, _: &mut Vec<Asked>) -> Option<Passed> {
-        None
-    }
-
     fn limit(&self) -> Option<f64> {
         Some(f64::from(self.limit))
     }
@@ -157,10 +153,6 @@ impl Default for Counting {
 impl Gate for Counting {
     fn arrive(&mut self, _: Moment, asked: Asked, _: Roll, _: &mut Vec<Asked>) -> Arrived {
         Arrived::Pass(Passed::new(&asked, None))
-    }
-
-    fn next(&mut self, _: Moment, _: &mut Vec<Asked>) -> Option<Passed> {
-        None
     }
 
     fn seen(&mut self, asked: &Asked) {
