@@ -47,6 +47,7 @@ mod connection;
 pub mod drill;
 pub mod keys;
 mod lane;
+mod latencies;
 mod line;
 pub mod live;
 mod pacer;

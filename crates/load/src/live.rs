@@ -70,7 +70,7 @@ impl Live {
         match kind {
             Kind::Ok(latency) => {
                 counts.ok.fetch_add(1, Ordering::Relaxed);
-                counts.micros.fetch_add(crate::tally::micros(latency), Ordering::Relaxed)
+                counts.micros.fetch_add(crate::latencies::micros(latency), Ordering::Relaxed)
             }
             Kind::Refused => counts.refused.fetch_add(1, Ordering::Relaxed),
             Kind::Failed => counts.failed.fetch_add(1, Ordering::Relaxed),

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use http::StatusCode;
 
 use crate::arrivals::Arrival;
 use crate::connection::Failure;
+use crate::latencies::Fine;
 use crate::live::{Kind, Live};
-use crate::plan::{Keep, MAX_LATENCY, Plan};
-use crate::report::{Answers, Attempt, AttemptEnding, Failures, Percentiles};
+use crate::plan::{Keep, Plan};
+use crate::report::{Answers, Attempt, AttemptEnding, Failures};
 use crate::timeline::Timeline;
 
 /// What one thread saw; tallies of several threads add up.
@@ -17,7 +17,7 @@ use crate::timeline::Timeline;
 pub(crate) struct Tally {
     pub(crate) classes: Vec<ClassTally>,
     /// How late the generator itself was.
-    pub(crate) late: Latencies,
+    pub(crate) late: Fine,
     /// Every attempt, where they are kept.
     pub(crate) attempts: Option<Vec<Attempt>>,
     /// Shared with all clones.
@@ -45,9 +45,9 @@ pub(crate) struct ClassTally {
     /// 2xx that ended while the schedule ran.
     pub(crate) good: u64,
     /// From the moment a request was due to its answer's last byte, or to its time-out.
-    pub(crate) all: Latencies,
-    pub(crate) admitted: Latencies,
-    pub(crate) refused: Latencies,
+    pub(crate) all: Fine,
+    pub(crate) admitted: Fine,
+    pub(crate) refused: Fine,
     pub(crate) timeline: Timeline,
 }
 
@@ -55,7 +55,7 @@ impl Tally {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             classes: vec![ClassTally::default(); plan.classes.len()],
-            late: Latencies::default(),
+            late: Fine::default(),
             attempts: (plan.keep == Keep::Attempts).then(Vec::new),
             live: Live::new(plan.classes.len()),
             length: plan.length(),
@@ -186,48 +186,6 @@ fn kind(how: Result<StatusCode, Failure>, latency: Duration) -> Kind {
 
 pub(crate) fn is_refusal(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE
-}
-
-/// Latencies in microseconds to three digits, in 180 KB that are taken when the first comes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Latencies(Option<Histogram<u64>>);
-
-impl Latencies {
-    pub(crate) fn record(&mut self, latency: Duration) {
-        if self.0.is_none() {
-            self.0 = Histogram::new_with_bounds(1, micros(MAX_LATENCY), 3).ok();
-        }
-        if let Some(histogram) = &mut self.0 {
-            histogram.saturating_record(micros(latency));
-        }
-    }
-
-    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
-        let histogram = self.0.as_ref().filter(|histogram| !histogram.is_empty())?;
-        let at = |quantile| Duration::from_micros(histogram.value_at_quantile(quantile).min(histogram.max()));
-        Some(Percentiles {
-            count: histogram.len(),
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: Duration::from_micros(histogram.max()),
-        })
-    }
-
-    fn absorb(&mut self, other: &Self) {
-        match (&mut self.0, &other.0) {
-            (_, None) => {}
-            (mine @ None, Some(more)) => *mine = Some(more.clone()),
-            // Both have the same bounds, so there is always room.
-            (Some(mine), Some(more)) => mine.add(more).unwrap_or_default(),
-        }
-    }
-}
-
-/// At least one: what is faster than the clock can tell took some time nevertheless.
-pub(crate) fn micros(latency: Duration) -> u64 {
-    u64::try_from(latency.as_micros()).unwrap_or(u64::MAX).max(1)
 }
 
 #[cfg(test)]

@@ -5,10 +5,7 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
-use crate::plan::MAX_LATENCY;
-use crate::tally::micros;
+use crate::latencies::Coarse;
 
 /// Entries of a time line.
 const ENTRIES: usize = 600;
@@ -104,36 +101,6 @@ impl Entry {
         self.other += other.other;
         self.failed += other.failed;
         self.latency.absorb(&other.latency);
-    }
-}
-
-/// Latencies to a sixteenth, in 2 KB.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Coarse(Option<Histogram<u32>>);
-
-impl Coarse {
-    pub(crate) fn record(&mut self, latency: Duration) {
-        if self.0.is_none() {
-            self.0 = Histogram::new_with_bounds(1, micros(MAX_LATENCY), 1).ok();
-        }
-        if let Some(histogram) = &mut self.0 {
-            histogram.saturating_record(micros(latency));
-        }
-    }
-
-    /// The latency that this share of requests did not exceed.
-    pub(crate) fn quantile(&self, quantile: f64) -> Option<Duration> {
-        let histogram = self.0.as_ref()?;
-        Some(Duration::from_micros(histogram.value_at_quantile(quantile).min(histogram.max())))
-    }
-
-    fn absorb(&mut self, other: &Self) {
-        match (&mut self.0, &other.0) {
-            (_, None) => {}
-            (mine @ None, Some(more)) => *mine = Some(more.clone()),
-            // Both have the same bounds, so there is always room.
-            (Some(mine), Some(more)) => mine.add(more).unwrap_or_default(),
-        }
     }
 }
 
