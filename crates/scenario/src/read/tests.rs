@@ -1,3 +1,5 @@
+use tidegate_core::Criticality;
+
 use super::*;
 
 const GOOD: &str = r#"id   = "X"
