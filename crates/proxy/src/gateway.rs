@@ -1,43 +1,31 @@
 //! The gateway as its process sees it: started, given policies, drained.
 
-use std::collections::BTreeMap;
-use std::error::Error;
+mod failure;
+mod start;
+mod stop;
+
 use std::fmt;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use tidegate_core::Invalid;
-use tidegate_policy::policy::{Listener, Policy};
+use tidegate_policy::policy::Policy;
 use tidegate_policy::{Gate, Record};
 use tidegate_tower::{Clock, SystemClock};
-use tokio::sync::Notify;
 
+pub use self::failure::{StartFailure, TakeFailure};
+pub use self::start::Parts;
+use self::stop::Stop;
 use crate::degrade::Switches;
 use crate::figures::{Figures, ListenerCounts, Overhead, Routes};
+use crate::listen::ListenerState;
 use crate::listen::tls::{self, Pem};
-use crate::listen::{self, ListenerState};
 use crate::settings::{self, Settings};
 use crate::signals::Signals;
 use crate::upstream::Upstream;
 use crate::worker::Worker;
-
-/// What a gateway is made of.
-#[derive(Debug)]
-pub struct Parts {
-    /// Decides. It has the policy that says everything else.
-    pub gate: Arc<Gate>,
-    /// Tells the time.
-    pub clock: SystemClock,
-    /// Certificates, by the names of the listeners that have some.
-    pub tls: BTreeMap<String, Pem>,
-    /// Sockets that somebody has bound already, as a service manager does; they are matched by their address.
-    pub sockets: Vec<TcpListener>,
-    /// Where the lines of the access log go. One that is full loses lines, and they are counted.
-    pub log: Option<SyncSender<Record>>,
-}
 
 /// A running gateway. Clones are the same gateway.
 #[derive(Clone, Debug)]
@@ -64,65 +52,6 @@ pub(crate) struct Shared {
 }
 
 impl Gateway {
-    /// Binds all listeners, then serves them with a thread for each worker.
-    ///
-    /// # Errors
-    /// When an address cannot be bound, a certificate is missing or wrong, or a thread cannot be started; then
-    /// nothing is served.
-    pub fn start(parts: Parts) -> Result<Self, StartFailure> {
-        let policy = parts.gate.policy();
-        let count = policy.server.workers.unwrap_or_else(cores);
-        let mut listeners = Vec::new();
-        let mut sockets: Vec<Vec<(TcpListener, Arc<ListenerState>)>> =
-            (0..count).map(|_| Vec::new()).collect();
-        let mut addresses = Vec::new();
-        let mut given = parts.sockets;
-        for (number, spec) in policy.listeners.iter().enumerate() {
-            let acceptor = match (&spec.tls, parts.tls.get(&spec.name)) {
-                (None, _) => None,
-                (Some(_), Some(pem)) => {
-                    Some(tls::acceptor(pem, spec.protocols).map_err(|why| StartFailure::tls(spec, why))?)
-                }
-                (Some(_), None) => return Err(StartFailure::tls(spec, "it was not given".to_owned())),
-            };
-            let listener = Arc::new(ListenerState::new(number, spec.clone(), acceptor));
-            let bound = bound(spec, count, &mut given)?;
-            addresses.extend(bound.first().and_then(|socket| socket.local_addr().ok()));
-            for (worker, socket) in sockets.iter_mut().zip(bound) {
-                worker.push((socket, Arc::clone(&listener)));
-            }
-            listeners.push(listener);
-        }
-        let routes = Routes::new(listeners.len(), count);
-        let upstreams =
-            settings::upstreams(&policy, count, &[], parts.clock).map_err(StartFailure::Invalid)?;
-        let shared = Arc::new(Shared {
-            gate: parts.gate,
-            clock: parts.clock,
-            listeners,
-            stop: Stop::default(),
-            overhead: Overhead::new(count),
-            switches: Switches::default(),
-            signals: Signals::new(count),
-            routes,
-            log: parts.log,
-            unlogged: AtomicU64::new(0),
-        });
-        let (mut workers, mut threads) = (Vec::new(), Vec::new());
-        for (number, sockets) in sockets.into_iter().enumerate() {
-            let settings = shared.settings(&policy, &upstreams, number);
-            let worker = Arc::new(Worker::new(number, settings, Arc::clone(&shared)));
-            threads.push(start_worker(&worker, sockets)?);
-            workers.push(worker);
-        }
-        Ok(Self {
-            shared,
-            workers: workers.into(),
-            threads: Arc::new(Mutex::new(threads)),
-            addresses: addresses.into(),
-        })
-    }
-
     /// Where it listens, in the order of the policy's listeners, with the ports that the system chose.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
@@ -261,38 +190,6 @@ impl fmt::Debug for Shared {
     }
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn bound(
-    spec: &Listener,
-    count: usize,
-    given: &mut Vec<TcpListener>,
-) -> Result<Vec<TcpListener>, StartFailure> {
-    let failure = |problem| StartFailure::Bind { listener: spec.name.clone(), address: spec.bind, problem };
-    let matching = |socket: &TcpListener| socket.local_addr().is_ok_and(|address| address == spec.bind);
-    let Some(position) = given.iter().position(matching) else {
-        return listen::bind(spec.bind, count).map_err(failure);
-    };
-    // Workers share the one socket they were given.
-    let socket = given.swap_remove(position);
-    socket.set_nonblocking(true).map_err(failure)?;
-    (0..count).map(|_| socket.try_clone()).collect::<Result<_, _>>().map_err(failure)
-}
-
-fn start_worker(
-    worker: &Arc<Worker>,
-    sockets: Vec<(TcpListener, Arc<ListenerState>)>,
-) -> Result<JoinHandle<()>, StartFailure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(StartFailure::Thread)?;
-    let name = format!("worker-{}", worker.number);
-    let worker = Arc::clone(worker);
-    let serve = move || runtime.block_on(worker.run(sockets));
-    std::thread::Builder::new().name(name).spawn(serve).map_err(StartFailure::Thread)
-}
-
 /// What of a policy only a restart can change.
 fn needs_restart(running: &Policy, wanted: &Policy) -> Option<&'static str> {
     if running.listeners != wanted.listeners {
@@ -308,105 +205,5 @@ fn needs_restart(running: &Policy, wanted: &Policy) -> Option<&'static str> {
         Some("the access log goes elsewhere")
     } else {
         None
-    }
-}
-
-/// Why a gateway cannot start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartFailure {
-    /// An address cannot be listened on.
-    Bind {
-        /// The listener's name.
-        listener: String,
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        problem: std::io::Error,
-    },
-    /// Certificate or key cannot be used.
-    Tls {
-        /// The listener's name.
-        listener: String,
-        /// Why.
-        why: String,
-    },
-    /// A thread or its runtime cannot be made.
-    Thread(std::io::Error),
-    /// The policy exceeds a bound.
-    Invalid(Invalid),
-}
-
-impl StartFailure {
-    fn tls(listener: &Listener, why: String) -> Self {
-        Self::Tls { listener: listener.name.clone(), why }
-    }
-}
-
-impl fmt::Display for StartFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bind { listener, address, problem } if problem.kind() == std::io::ErrorKind::AddrInUse => {
-                write!(f, "listener `{listener}` cannot bind {address}: another process listens there")
-            }
-            Self::Bind { listener, address, problem } => {
-                write!(f, "listener `{listener}` cannot bind {address}: {problem}")
-            }
-            Self::Tls { listener, why } => {
-                write!(f, "listener `{listener}` cannot use its certificate: {why}")
-            }
-            Self::Thread(problem) => write!(f, "a worker cannot be started: {problem}"),
-            Self::Invalid(invalid) => invalid.fmt(f),
-        }
-    }
-}
-
-impl Error for StartFailure {}
-
-/// Why a policy was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TakeFailure {
-    /// It changes something that stays as long as the process.
-    NeedsRestart(&'static str),
-    /// It exceeds a bound of the gate.
-    Invalid(Invalid),
-}
-
-impl fmt::Display for TakeFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NeedsRestart(what) => write!(f, "{what}, which takes a restart"),
-            Self::Invalid(invalid) => invalid.fmt(f),
-        }
-    }
-}
-
-impl Error for TakeFailure {}
-
-/// Whether the gateway is to end.
-#[derive(Debug, Default)]
-pub(crate) struct Stop {
-    has_begun: AtomicBool,
-    told: Notify,
-}
-
-impl Stop {
-    pub(crate) fn begin(&self) {
-        self.has_begun.store(true, Ordering::SeqCst);
-        self.told.notify_waiters();
-    }
-
-    pub(crate) fn has_begun(&self) -> bool {
-        self.has_begun.load(Ordering::SeqCst)
-    }
-
-    /// Waits until it begins.
-    pub(crate) async fn begun(&self) {
-        let told = self.told.notified();
-        // Only after asking to be told, so that nothing is missed between.
-        if !self.has_begun() {
-            told.await;
-        }
     }
 }
