@@ -1,8 +1,13 @@
 //! Every line of the access log is a record that can be read back.
 
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
 use tidegate_policy::Record;
 
-use crate::support::{Answer, Gateway, Signal, Upstream};
+use crate::support::{Answer, Gateway, PATIENCE, Signal, Upstream};
 
 /// A service that fails on request.
 fn failing() -> Upstream {
@@ -26,6 +31,15 @@ fn logged(mut gateway: Gateway) -> Vec<Record> {
     gateway.signal(Signal::TERM);
     assert!(gateway.wait().success());
     records(&gateway.output().all())
+}
+
+/// Waits until something is so, which it asks again and again.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it never came to be");
+        thread::yield_now();
+    }
 }
 
 const TWO_A_KEY: &str = "[caller]\nfrom = 'header:x-api-key'\n[rule.per_key]\nkey = 'caller'\nquota = '2/h'";
@@ -108,6 +122,42 @@ fn the_log_may_be_a_file_beside_the_policy() {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     assert_eq!(records(&lines).len(), 3);
     assert!(gateway.output().all().is_empty());
+}
+
+#[test]
+fn a_log_that_is_moved_away_begins_anew_under_its_name() {
+    let upstream = failing();
+    let gateway = start(&upstream, "to = 'access.log'", "");
+    let [name, moved] = ["access.log", "access.log.1"].map(|name| gateway.folder().join(name));
+    let paths = |path: &Path| -> Vec<String> {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+        records(&lines).into_iter().map(|record| record.path).collect()
+    };
+    gateway.get("/before", &[]);
+    until(|| paths(&name) == ["/before"]);
+    fs::rename(&name, &moved).unwrap();
+    // It looks once a second; until then lines go to the file that was moved.
+    until(|| {
+        gateway.get("/after", &[]);
+        name.exists()
+    });
+    until(|| !paths(&name).is_empty());
+    assert_eq!(paths(&moved).first().unwrap(), "/before");
+    assert!(paths(&moved)[1..].iter().chain(&paths(&name)).all(|path| path == "/after"));
+}
+
+#[test]
+fn a_full_disk_loses_lines_and_nothing_else() {
+    let upstream = failing();
+    let gateway = start(&upstream, "to = '/dev/full'", "");
+    assert_eq!(gateway.statuses(3, "/", &[]), [200; 3]);
+    let line = gateway.errors().find(|line| line.contains("access log")).expect("operators are told");
+    assert!(
+        line.starts_with("tidegate: the access log /dev/full cannot be written, and lines are lost: "),
+        "{line}"
+    );
+    assert_eq!(gateway.statuses(3, "/", &[]), [200; 3]);
 }
 
 #[test]
