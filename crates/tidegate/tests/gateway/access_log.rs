@@ -118,7 +118,7 @@ fn the_log_may_be_a_file_beside_the_policy() {
     gateway.statuses(3, "/", &[]);
     gateway.signal(Signal::TERM);
     assert!(gateway.wait().success());
-    let text = std::fs::read_to_string(gateway.folder().join("access.log")).unwrap();
+    let text = fs::read_to_string(gateway.folder().join("access.log")).unwrap();
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     assert_eq!(records(&lines).len(), 3);
     assert!(gateway.output().all().is_empty());
