@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     modes: &'static [Mode],
     /// Odd, so that the median is a round that happened.
     rounds: usize,
+    /// How often the tables of a million keys are filled anew, since where they come to lie in memory is luck. Odd too.
+    fillings: usize,
     /// Decisions in a slice of a fast contender: at 100 ns each, 40 ms.
     slice: usize,
 }
@@ -61,6 +63,7 @@ impl Plan {
             spreads: &[Spread::Uniform, Spread::Zipf],
             modes: &[Mode::Admitting, Mode::Refusing],
             rounds: 15,
+            fillings: 3,
             slice: 400_000,
         }
     }
@@ -72,6 +75,7 @@ impl Plan {
             spreads: &[Spread::Uniform],
             modes: &[Mode::Admitting],
             rounds: 5,
+            fillings: 1,
             slice: 200_000,
         }
     }
@@ -105,7 +109,7 @@ impl Plan {
             mechanisms,
             held,
             allocations,
-            rounds: (self.rounds, self.more_rounds()),
+            rounds: (self.rounds, self.fillings * self.rounds_a_filling()),
         })
     }
 
@@ -128,22 +132,35 @@ impl Plan {
         Ok(rows)
     }
 
-    /// All rows of one number of keys; the contenders are filled once for them.
+    /// All rows of one number of keys.
     fn keyed(&self, keys: usize, mode: Mode, cores: &[Core]) -> Result<Vec<Keyed>, Box<dyn Error>> {
-        let rounds = if keys == memory::MILLION { self.more_rounds() } else { self.rounds };
-        let mut contenders = contenders::keyed(keys, mode)?;
-        let mut rows = Vec::new();
+        let (fillings, rounds) =
+            if keys == memory::MILLION { (self.fillings, self.rounds_a_filling()) } else { (1, self.rounds) };
         // A single key can be spread in one way only.
         let spreads = if keys == 1 { &self.spreads[..1] } else { self.spreads };
-        for &spread in spreads {
-            let stream = Stream::new(spread, keys, self.slice);
-            for threads in 1..=cores.len() {
-                let course = Course { stream: &stream, mode, cores: &cores[..threads], rounds };
-                let rounds = Rounds::run(&mut contenders, &course)?;
-                rows.push(Keyed { mode, keys, spread, threads, rounds });
+        let mut rows: Vec<Keyed> = Vec::new();
+        for _ in 0..fillings {
+            let mut contenders = contenders::keyed(keys, mode)?;
+            let mut filled = Vec::new();
+            for &spread in spreads {
+                let stream = Stream::new(spread, keys, self.slice);
+                for threads in 1..=cores.len() {
+                    let course = Course { stream: &stream, mode, cores: &cores[..threads], rounds };
+                    let rounds = Rounds::run(&mut contenders, &course)?;
+                    filled.push(Keyed { mode, keys, spread, threads, rounds });
+                }
+            }
+            if rows.is_empty() {
+                rows = filled;
+            } else {
+                rows.iter_mut().zip(filled).for_each(|(row, more)| row.rounds.add(more.rounds));
             }
         }
         Ok(rows)
+    }
+
+    fn rounds_a_filling(&self) -> usize {
+        (self.more_rounds() / self.fillings) | 1
     }
 }
 

@@ -39,7 +39,7 @@ fn keyed(text: &mut String, mode: Mode, rows: &[&Keyed], (few, many): (usize, us
     line(
         text,
         &format!(
-            "Nanoseconds per decision, reading the clock included: processor time for one thread, time on the wall for two; median of {few} interleaved rounds, of {many} for a million keys. \
+            "Nanoseconds per decision, reading the clock included: processor time for one thread, time on the wall for two; median of {few} interleaved rounds, of {many} for a million keys, over several fillings of the tables. \
              In brackets how many times as long as ours of the same round: median, and the quartiles.\n"
         ),
     );

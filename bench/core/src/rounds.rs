@@ -70,6 +70,13 @@ impl Rounds {
         Ok(Self { contenders: times })
     }
 
+    /// Adds other rounds of the same contenders.
+    pub(crate) fn add(&mut self, more: Self) {
+        for ((_, turns), (_, more)) in self.contenders.iter_mut().zip(more.contenders) {
+            turns.extend(more);
+        }
+    }
+
     /// Nanoseconds per decision of the contender with this name.
     pub(crate) fn nanos(&self, name: &str, cache: Cache) -> Figure {
         Figure::of(self.of(name, cache))
