@@ -122,7 +122,7 @@ impl Respond {
         })
     }
 
-    /// The same as it is written, which takes a third of the time; none for those who are told something special.
+    /// The same as it is written, without a map of its fields; none for those who are told something special.
     #[must_use]
     pub fn page(&self, now: Now, refused: &Refused, speech: Speech) -> Option<Page> {
         if speech != Speech::Http || self.legacy.is_some() || self.is_debugging {

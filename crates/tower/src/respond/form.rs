@@ -8,7 +8,7 @@
 //! RateLimit: "per_key";r=▢;t=▢
 //! ```
 //!
-//! Each thread keeps the forms it filled in last, which makes the next refusal by the same rules cheaper by two fifths.
+//! Each thread keeps the forms it filled in last, so the next refusal by the same rules only writes its numbers.
 //! A rule is known by its place in memory, and so is the name of an upstream: another policy has others, and nobody
 //! takes the place of what a form is kept for, since the form holds on to it.
 
