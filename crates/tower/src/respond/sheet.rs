@@ -10,8 +10,8 @@
 //!                               Retry-After
 //! ```
 //!
-//! Refusing must stay cheaper than serving, so numbers are written digit by digit: a formatter takes 1000 instructions for
-//! the id alone, the whole answer takes 2300 without one.
+//! Refusing must stay cheaper than serving, so numbers are written digit by digit: a formatter takes 1000 instructions
+//! for the id alone, the whole answer takes 2300 without one.
 
 use std::fmt::{self, Write};
 
