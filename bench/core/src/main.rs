@@ -7,7 +7,6 @@ mod allocations;
 mod contender;
 mod contenders;
 mod counting;
-mod figures;
 mod mechanisms;
 mod memory;
 mod plan;
@@ -15,28 +14,28 @@ mod report;
 mod rounds;
 mod start;
 mod stream;
-mod verdict;
 
-use std::env;
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use plan::Plan;
+use tidegate_bench_lab::bar::Bar;
+use tidegate_bench_lab::comparison;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let plan = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => Plan::full(),
-        ["--quick"] => Plan::quick(),
-        _ => {
-            writeln!(io::stderr(), "usage: tidegate-bench-core [--quick]")?;
-            return Ok(ExitCode::from(2));
-        }
-    };
-    let measured = plan.measure()?;
-    io::stdout().write_all(report::render(&measured).as_bytes())?;
-    let is_kept =
-        measured.allocates_nothing() && (plan.is_quick || measured.bars().iter().all(|bar| bar.is_met()));
-    Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    comparison::run("usage: tidegate-bench-core [--quick]", plan, |plan| {
+        let measured = plan.measure()?;
+        io::stdout().write_all(report::render(&measured).as_bytes())?;
+        Ok(measured.allocates_nothing() && (plan.is_quick || measured.bars().iter().all(Bar::is_met)))
+    })
+}
+
+fn plan(words: impl Iterator<Item = String>) -> Result<Plan, String> {
+    let words: Vec<String> = words.collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Ok(Plan::full()),
+        ["--quick"] => Ok(Plan::quick()),
+        _ => Err(format!("`{}` is not known", words.join(" "))),
+    }
 }

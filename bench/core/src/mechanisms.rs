@@ -6,6 +6,8 @@
 
 use std::error::Error;
 
+use tidegate_bench_lab::bar::{Bar, Bound};
+use tidegate_bench_lab::cores::Core;
 use tidegate_core::concurrency::{Aimd, Gradient, LimitAlgorithm, Vegas};
 use tower_resilience_adaptive as tower;
 
@@ -15,9 +17,7 @@ use crate::contenders::ours::driven::{Mechanism, Reading, Told};
 use crate::contenders::ours::{self, breaker, places, throttle};
 use crate::contenders::{clock, failsafe, recloser, tower_resilience};
 use crate::rounds::{Cache, Course, Rounds};
-use crate::start::Core;
 use crate::stream::{Spread, Stream};
-use crate::verdict::{Bar, Bound};
 
 /// One row of the comparison.
 pub(crate) struct Compared {

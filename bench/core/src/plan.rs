@@ -4,15 +4,16 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::time::Instant;
 
+use tidegate_bench_lab::bar::{Bar, Bound};
+use tidegate_bench_lab::cores::Core;
+
 use crate::allocations::{self, Counted};
 use crate::contender::Mode;
 use crate::contenders::{self, ours};
 use crate::mechanisms::{self, Compared};
 use crate::memory::{self, Held};
 use crate::rounds::{Cache, Course, Rounds};
-use crate::start::Core;
 use crate::stream::{Spread, Stream};
-use crate::verdict::{Bar, Bound};
 
 /// How long and over what to run.
 pub(crate) struct Plan {

@@ -1,8 +1,9 @@
 //! The tables, in Markdown.
 
+use tidegate_bench_lab::table::line;
+
 use crate::contender::Mode;
 use crate::contenders::{bare_count, clock as bare, failsafe, ours, recloser, tower_resilience};
-use crate::figures::Figure;
 use crate::memory::MILLION;
 use crate::plan::{Keyed, Measured};
 use crate::rounds::{Cache, Rounds};
@@ -76,7 +77,7 @@ fn beside(rounds: &Rounds, peer: &str, cache: Cache) -> String {
     if nanos.is_nan() {
         return String::new();
     }
-    format!("{nanos:.0} ({})", spanned(rounds.ratio(peer, ours::NAME, cache), "×"))
+    format!("{nanos:.0} ({})", rounds.ratio(peer, ours::NAME, cache).spanned(2, "×"))
 }
 
 /// A single key can be spread in one way only.
@@ -105,7 +106,7 @@ fn unkeyed(text: &mut String, measured: &Measured) {
     line(text, &format!("| mode | threads | {} | governor direct | clock alone |", ours::UNKEYED));
     line(text, "|---|---:|---:|---:|---:|");
     for row in &measured.unkeyed {
-        let beyond = |name| spanned(row.rounds.beyond(name, "clock alone", Cache::Warm), "");
+        let beyond = |name| row.rounds.beyond(name, "clock alone", Cache::Warm).spanned(2, "");
         let alone = row.rounds.nanos("clock alone", Cache::Warm).median;
         let (ours, theirs) = (beyond(ours::UNKEYED), beyond("governor direct"));
         line(text, &format!("| {} | {} | {ours} | {theirs} | {alone:.1} |", row.mode.name(), row.threads));
@@ -131,7 +132,7 @@ fn mechanisms(text: &mut String, measured: &Measured) {
     line(text, &format!("|---|---:|---:|---:|---:|---:|{}", "---:|".repeat(peers.len())));
     for row in &measured.mechanisms {
         let nanos = |name| row.rounds.nanos(name, Cache::Warm).median;
-        let beyond = spanned(row.rounds.beyond(ours::NAME, bare::NAME, Cache::Warm), "");
+        let beyond = row.rounds.beyond(ours::NAME, bare::NAME, Cache::Warm).spanned(2, "");
         let known = |nanos: f64| if nanos.is_nan() { String::new() } else { format!("{nanos:.1}") };
         let [read, told, alone] = [ours::NAME, ours::TOLD, bare::NAME].map(|name| known(nanos(name)));
         let peers: String =
@@ -177,11 +178,6 @@ fn bars(text: &mut String, measured: &Measured) {
     line(text, &format!("| no decision allocates | 0 | {sum} | {verdict} |"));
 }
 
-fn spanned(figure: Figure, unit: &str) -> String {
-    let Figure { lower, median, upper } = figure;
-    format!("{median:.2}{unit}, {lower:.2}–{upper:.2}")
-}
-
 /// `1000000` as `1 000 000`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
@@ -193,11 +189,6 @@ fn grouped(number: usize) -> String {
         grouped.push(digit);
     }
     grouped
-}
-
-fn line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
 }
 
 #[cfg(test)]

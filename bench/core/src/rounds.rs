@@ -11,9 +11,11 @@
 use std::error::Error;
 use std::thread;
 
+use tidegate_bench_lab::cores::Core;
+use tidegate_bench_lab::figures::Figure;
+
 use crate::contender::{Contender, Mode, Slice};
-use crate::figures::Figure;
-use crate::start::{Core, Start};
+use crate::start::Start;
 use crate::stream::Stream;
 
 /// Every contender's nanoseconds per decision, round by round.

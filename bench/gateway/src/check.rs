@@ -4,8 +4,9 @@ use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 
+use tidegate_bench_lab::http::{Answer, Connection};
+
 use crate::case::Case;
-use crate::http::{Answer, Connection};
 use crate::upstream;
 use crate::wrk::Counts;
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use tidegate_bench_lab::programs::Between;
+
 use crate::case::Quota;
-use crate::programs::Between;
 
 /// A gateway that can be configured for a case and started.
 pub(crate) trait Contender {

@@ -4,11 +4,12 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use tidegate_bench_lab::cores::Cores;
+use tidegate_bench_lab::figures::Figure;
+use tidegate_bench_lab::http::Connection;
+
 use crate::case::Case;
 use crate::contender::Contender;
-use crate::cores::Cores;
-use crate::figures::Figure;
-use crate::http::Connection;
 use crate::rounds::Runner;
 
 /// Callers' connections that are opened, used once and left open.

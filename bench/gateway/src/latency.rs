@@ -15,11 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
+use tidegate_bench_lab::cores::Core;
+use tidegate_bench_lab::figures::Figure;
+use tidegate_bench_lab::http::Connection;
 
 use crate::case::{Case, KEYS};
-use crate::cores::Core;
-use crate::figures::Figure;
-use crate::http::Connection;
 use crate::rounds::Runner;
 
 /// Requests a second: a tenth of what the gateways can do, and a quarter for the slowest.

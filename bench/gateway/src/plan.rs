@@ -4,16 +4,17 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::bars::Bar;
+use tidegate_bench_lab::bar::{Bar, Bound};
+use tidegate_bench_lab::cores::Cores;
+use tidegate_bench_lab::machine::Reading;
+use tidegate_bench_lab::process::{raise_open_files, version};
+
 use crate::case::Case;
 use crate::check;
 use crate::contender::Contender;
 use crate::contenders::{ENVOY, NGINX, OURS};
-use crate::cores::Cores;
 use crate::footprint::Footprint;
 use crate::latency::{self, Latencies};
-use crate::machine::Reading;
-use crate::process::{raise_open_files, version};
 use crate::rounds::{Rounds, Runner};
 use crate::upstream;
 use crate::wrk::Wrk;
@@ -108,7 +109,7 @@ impl Measured {
         let ours = |case| (case, OURS);
         let ratio = |promise: &str, at_most, name, base| Bar {
             promise: promise.to_owned(),
-            at_most,
+            bound: Bound::AtMost(at_most),
             measured: self.rounds.ratio(name, base).median,
             unit: "×",
         };
@@ -122,19 +123,19 @@ impl Measured {
         ];
         bars.extend(latency::CASES.map(|case| Bar {
             promise: format!("{}: p99 beyond nginx's", case.short()),
-            at_most: 100.0,
+            bound: Bound::AtMost(100.0),
             measured: self.latencies.added(case, OURS, NGINX).median,
             unit: " µs",
         }));
         bars.push(Bar {
             promise: "memory for an idle connection".to_owned(),
-            at_most: 40.0,
+            bound: Bound::AtMost(40.0),
             measured: footprint.connection / 1024.0,
             unit: " KiB",
         });
         bars.push(Bar {
             promise: "from started to the first answer".to_owned(),
-            at_most: 100.0,
+            bound: Bound::AtMost(100.0),
             measured: footprint.start.median,
             unit: " ms",
         });

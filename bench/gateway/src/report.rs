@@ -1,8 +1,9 @@
 //! The tables, in Markdown.
 
+use tidegate_bench_lab::table::{circumstances, line};
+
 use crate::case::Case;
 use crate::contenders::{ENVOY, NGINX, OURS};
-use crate::figures::Figure;
 use crate::footprint::CONNECTIONS;
 use crate::latency::{self, DIRECT};
 use crate::plan::Measured;
@@ -11,7 +12,7 @@ use crate::rounds::Turn;
 /// Everything a run found out, as `RESULTS.md` keeps it.
 pub(crate) fn render(measured: &Measured) -> String {
     let mut text = String::new();
-    circumstances(&mut text, measured);
+    circumstances(&mut text, &measured.versions, "the rounds", measured.others);
     for case in Case::ALL {
         full_load(&mut text, measured, case);
     }
@@ -19,13 +20,6 @@ pub(crate) fn render(measured: &Measured) -> String {
     footprints(&mut text, measured);
     bars(&mut text, measured);
     text
-}
-
-fn circumstances(text: &mut String, measured: &Measured) {
-    let versions: Vec<String> =
-        measured.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    line(text, &format!("{}.", versions.join(", ")));
-    line(text, &format!("Cores that other programs kept busy during the rounds: {:.2}.\n", measured.others));
 }
 
 fn full_load(text: &mut String, measured: &Measured, case: Case) {
@@ -47,10 +41,10 @@ fn full_load(text: &mut String, measured: &Measured, case: Case) {
             if base == name {
                 return String::new();
             }
-            spanned(measured.rounds.ratio((case, name), (case, base)), 2)
+            measured.rounds.ratio((case, name), (case, base)).spanned(2, "")
         };
         let (micros, rate) =
-            (spanned(figure(|turn| turn.micros), 1), figure(|turn| turn.requests_per_second));
+            (figure(|turn| turn.micros).spanned(1, ""), figure(|turn| turn.requests_per_second));
         let (nginx, envoy, busy) = (times(NGINX), times(ENVOY), figure(|turn| turn.busy).median * 100.0);
         line(text, &format!("| {name} | {micros} | {nginx} | {envoy} | {:.0} | {busy:.0} % |", rate.median));
     }
@@ -71,9 +65,9 @@ fn moderate(text: &mut String, measured: &Measured) {
             let added = if name == DIRECT {
                 String::new()
             } else {
-                spanned(measured.latencies.added(case, name, DIRECT), 0)
+                measured.latencies.added(case, name, DIRECT).spanned(0, "")
             };
-            let (case, p50, p99) = (case.short(), spanned(p50, 0), spanned(p99, 0));
+            let (case, p50, p99) = (case.short(), p50.spanned(0, ""), p99.spanned(0, ""));
             line(text, &format!("| {case} | {name} | {p50} | {p99} | {added} |"));
         }
     }
@@ -98,7 +92,7 @@ fn footprints(text: &mut String, measured: &Measured) {
                 format!(" {:.1} MiB | {:.1} MiB |", mebibytes(idle as f64), mebibytes(loaded))
             })
             .collect();
-        let (connection, start) = (footprint.connection / 1024.0, spanned(footprint.start, 1));
+        let (connection, start) = (footprint.connection / 1024.0, footprint.start.spanned(1, ""));
         line(text, &format!("| {name} |{memory} {connection:.1} KiB | {start} ms |"));
     }
     line(text, "");
@@ -119,14 +113,4 @@ fn bars(text: &mut String, measured: &Measured) {
 
 fn mebibytes(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
-}
-
-fn spanned(figure: Figure, decimals: usize) -> String {
-    let Figure { lower, median, upper } = figure;
-    format!("{median:.decimals$}, {lower:.decimals$}–{upper:.decimals$}")
-}
-
-fn line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
 }

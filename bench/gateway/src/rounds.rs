@@ -9,14 +9,15 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use tidegate_bench_lab::cores::Cores;
+use tidegate_bench_lab::figures::Figure;
+use tidegate_bench_lab::http;
+use tidegate_bench_lab::process::Program;
+use tidegate_bench_lab::programs::Between;
+
 use crate::case::Case;
 use crate::check;
 use crate::contender::{Contender, Setup};
-use crate::cores::Cores;
-use crate::figures::Figure;
-use crate::http;
-use crate::process::Program;
-use crate::programs::Between;
 use crate::wrk::Wrk;
 
 /// A contender that runs for a case.

@@ -5,10 +5,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::cores::Core;
-use crate::http;
-use crate::process::Program;
-use crate::programs::nginx;
+use tidegate_bench_lab::cores::Core;
+use tidegate_bench_lab::http;
+use tidegate_bench_lab::process::Program;
+use tidegate_bench_lab::programs::nginx;
 
 /// The body of every answer. A gateway that answered by itself would not know it.
 pub(crate) const BODY: &str =

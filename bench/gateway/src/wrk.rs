@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::process::bound_to_us;
+use tidegate_bench_lab::process::bound_to_us;
 
 /// wrk with its script.
 pub(crate) struct Wrk {

@@ -1,8 +1,8 @@
 //! The bars: what the scenarios ask of our gateway, and what the others come to.
 
+use tidegate_bench_lab::figures::Figure;
 use tidegate_scenario::{Bound, Finding};
 
-use crate::quartiles::Figure;
 use crate::rounds::Rounds;
 
 /// Those whose word is shown, ours last.

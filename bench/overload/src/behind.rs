@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::programs::{Between, envoy, nginx};
+use tidegate_bench_lab::programs::{Between, envoy, nginx};
 
 /// Who takes part.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use tidegate_bench_lab::cores::Cores;
+use tidegate_bench_lab::machine::Reading;
+use tidegate_bench_lab::process::{Program, raise_open_files, version};
 use tidegate_scenario::{Pace, Scenario};
 
 use crate::arguments::Arguments;
 use crate::behind::Behind;
-use crate::cores::Cores;
-use crate::machine::Reading;
-use crate::process::{Program, raise_open_files, version};
 use crate::rounds::Rounds;
 
 /// A scenario, and where to look for the figures of the table. Its own assertions say by themselves where

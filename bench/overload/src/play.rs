@@ -5,17 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use tidegate_bench_lab::cores::Cores;
+use tidegate_bench_lab::http;
+use tidegate_bench_lab::process::Program;
+use tidegate_bench_lab::programs::Between;
 use tidegate_load::drill::{Drill, Probe};
 use tidegate_scenario::record::Look;
 use tidegate_scenario::{Finding, Variant};
 
 use crate::behind::{Behind, Setup};
-use crate::cores::Cores;
 use crate::figures::Figures;
-use crate::http;
 use crate::plan::Part;
-use crate::process::Program;
-use crate::programs::Between;
 
 /// What came of it.
 #[derive(Debug)]

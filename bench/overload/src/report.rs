@@ -1,5 +1,6 @@
 //! The tables, in Markdown.
 
+use tidegate_bench_lab::table::{circumstances, line};
 use tidegate_scenario::Bound;
 
 use crate::bars::{self, OURS, SHOWN};
@@ -10,7 +11,7 @@ use crate::plan::{Measured, Part};
 /// Everything a run found out, as `RESULTS.md` keeps it.
 pub(crate) fn render(measured: &Measured) -> String {
     let mut text = String::new();
-    circumstances(&mut text, measured);
+    beginning(&mut text, measured);
     for part in &measured.plan.parts {
         scenario(&mut text, measured, part);
         if part.calm.is_some() {
@@ -21,11 +22,8 @@ pub(crate) fn render(measured: &Measured) -> String {
     text
 }
 
-fn circumstances(text: &mut String, measured: &Measured) {
-    let versions: Vec<String> =
-        measured.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    line(text, &format!("{}.", versions.join(", ")));
-    line(text, &format!("Cores that other programs kept busy during the run: {:.2}.\n", measured.others));
+fn beginning(text: &mut String, measured: &Measured) {
+    circumstances(text, &measured.versions, "the run", measured.others);
     line(
         text,
         "Shares are of 1; a median where there are several plays. The criticality of a request is known to",
@@ -112,11 +110,6 @@ fn number(value: f64, decimals: usize) -> String {
 
 fn seconds(value: f64) -> String {
     if value.is_finite() { format!("{value:.1} s") } else { number(value, 1) }
-}
-
-fn line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
 
+use tidegate_bench_lab::cores::Cores;
+use tidegate_bench_lab::figures::Figure;
+
 use crate::behind::Behind;
-use crate::cores::Cores;
 use crate::figures::Figures;
 use crate::plan::{Part, Plan};
 use crate::play::Play;
-use crate::quartiles::Figure;
 
 /// Every play, in the order of the rounds.
 #[derive(Debug, Default)]

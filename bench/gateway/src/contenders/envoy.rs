@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tidegate_bench_lab::programs::envoy;
+
 use crate::case::{Quota, TABLE};
 use crate::contender::{Contender, Setup};
-use crate::programs::envoy;
 
 pub(crate) const NAME: &str = "Envoy";
 

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use tidegate_bench_lab::programs::Between;
+
 use crate::case::TABLE;
 use crate::contender::{Contender, Setup};
-use crate::programs::Between;
 
 pub(crate) const NAME: &str = "haproxy";
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use tidegate_bench_lab::programs::nginx;
+
 use crate::contender::{Contender, Setup};
-use crate::programs::nginx;
 
 pub(crate) const NAME: &str = "nginx";
 

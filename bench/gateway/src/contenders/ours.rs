@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tidegate_bench_lab::programs::Between;
+
 use crate::case::TABLE;
 use crate::contender::{Contender, Setup};
 use crate::footprint::CONNECTIONS;
-use crate::programs::Between;
 
 pub(crate) const NAME: &str = "tidegate";
 

@@ -5,23 +5,26 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 /// A connection that is kept between requests.
-pub(crate) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 /// What came back.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) body: Vec<u8>,
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its whole body.
+    pub body: Vec<u8>,
 }
 
 /// No answer on loopback takes that long, unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Connection {
-    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
+    /// Connects.
+    pub fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -29,7 +32,7 @@ impl Connection {
     }
 
     /// Asks for `/` with this key in `x-api-key` and reads the whole answer.
-    pub(crate) fn get(&mut self, key: &str) -> io::Result<Answer> {
+    pub fn get(&mut self, key: &str) -> io::Result<Answer> {
         let request = format!("GET / HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
         self.stream.write_all(request.as_bytes())?;
         self.buffer.clear();
@@ -47,7 +50,7 @@ impl Connection {
 }
 
 /// An address on loopback that nobody listens on.
-pub(crate) fn free_address() -> io::Result<SocketAddr> {
+pub fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 

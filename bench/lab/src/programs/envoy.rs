@@ -7,21 +7,21 @@ use std::process::Command;
 use super::Between;
 
 /// Prints its version.
-pub(crate) fn version(program: &Path) -> Command {
+pub fn version(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("--version");
     command
 }
 
 /// Runs it in the foreground.
-pub(crate) fn command(program: &Path, file: &Path) -> Command {
+pub fn command(program: &Path, file: &Path) -> Command {
     let mut command = Command::new(program);
     command.args(["--concurrency", "1", "--disable-hot-restart", "--log-level", "error", "-c"]).arg(file);
     command
 }
 
 /// A whole configuration that forwards, with `actions` at its route and `filters` before it.
-pub(crate) fn forwarding(between: Between, actions: &str, filters: &str) -> String {
+pub fn forwarding(between: Between, actions: &str, filters: &str) -> String {
     let (listen, upstream) = (address(between.listen), address(between.upstream));
     format!(
         r#"static_resources:

@@ -9,14 +9,14 @@ use super::Between;
 const ENDLESS: &str = "keepalive_requests 1000000000;";
 
 /// Prints its version.
-pub(crate) fn version() -> Command {
+pub fn version() -> Command {
     let mut command = Command::new("nginx");
     command.arg("-v");
     command
 }
 
 /// Runs it in the foreground.
-pub(crate) fn command(file: &Path) -> Command {
+pub fn command(file: &Path) -> Command {
     let mut command = Command::new("nginx");
     // Messages before the file is read go nowhere else than standard error.
     command.arg("-e").arg("stderr").arg("-c").arg(file);
@@ -24,7 +24,7 @@ pub(crate) fn command(file: &Path) -> Command {
 }
 
 /// A whole configuration that forwards, with `zone` beside the server and `limit` where its requests come in.
-pub(crate) fn forwarding(directory: &Path, between: Between, zone: &str, limit: &str) -> String {
+pub fn forwarding(directory: &Path, between: Between, zone: &str, limit: &str) -> String {
     let Between { listen, upstream } = between;
     let body = format!(
         "upstream bench {{ server {upstream}; keepalive 256; {ENDLESS} }}
@@ -44,7 +44,7 @@ pub(crate) fn forwarding(directory: &Path, between: Between, zone: &str, limit: 
 }
 
 /// A whole configuration around what stands in `http`.
-pub(crate) fn around(directory: &Path, body: &str) -> String {
+pub fn around(directory: &Path, body: &str) -> String {
     let directory = directory.display();
     format!(
         "daemon off;

@@ -11,7 +11,7 @@ use nix::unistd::{SysconfVar, sysconf};
 use crate::process::Program;
 
 /// A reading of both clocks.
-pub(crate) struct Reading {
+pub struct Reading {
     at: Instant,
     /// Of all cores: everything but idling and waiting for disks; what a hypervisor took is in it.
     busy: Duration,
@@ -20,7 +20,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn now<'a>(running: impl Iterator<Item = &'a Program>) -> Result<Self, Box<dyn Error>> {
+    /// Reads them; `running` are the programs of ours that still run.
+    pub fn now<'a>(running: impl Iterator<Item = &'a Program>) -> Result<Self, Box<dyn Error>> {
         let mut ours = used(UsageWho::RUSAGE_SELF)? + used(UsageWho::RUSAGE_CHILDREN)?;
         for program in running {
             ours += program.processor_time()?;
@@ -33,7 +34,7 @@ impl Reading {
     }
 
     /// How many cores other programs kept busy since `earlier`, on average.
-    pub(crate) fn others_since(&self, earlier: &Self) -> f64 {
+    pub fn others_since(&self, earlier: &Self) -> f64 {
         let busy = self.busy.saturating_sub(earlier.busy);
         let ours = self.ours.saturating_sub(earlier.ours);
         busy.saturating_sub(ours).as_secs_f64() / (self.at - earlier.at).as_secs_f64()

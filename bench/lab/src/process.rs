@@ -17,7 +17,7 @@ use crate::cores::Core;
 use crate::http::Connection;
 
 /// A program with everything it started. Dropping it stops them all.
-pub(crate) struct Program {
+pub struct Program {
     name: String,
     child: Child,
     started: Instant,
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_micros(500);
 
 impl Program {
     /// Starts it on this core. Should we be killed, the kernel tells it to stop.
-    pub(crate) fn start(name: &str, core: Core, command: Command) -> Result<Self, Box<dyn Error>> {
+    pub fn start(name: &str, core: Core, command: Command) -> Result<Self, Box<dyn Error>> {
         let ours = sched_getaffinity(Pid::from_raw(0))?;
         core.pin()?;
         let started = Instant::now();
@@ -42,7 +42,7 @@ impl Program {
     }
 
     /// Waits for the first answer with status 200 and returns how long it took from the start.
-    pub(crate) fn ready(&mut self, listen: SocketAddr) -> Result<Duration, Box<dyn Error>> {
+    pub fn ready(&mut self, listen: SocketAddr) -> Result<Duration, Box<dyn Error>> {
         while self.started.elapsed() < PATIENCE {
             if let Some(status) = self.child.try_wait()? {
                 return Err(format!("{} ended before it served: {status}", self.name).into());
@@ -57,7 +57,7 @@ impl Program {
     }
 
     /// Processor time of all its processes and threads, the ended threads included.
-    pub(crate) fn processor_time(&self) -> Result<Duration, Box<dyn Error>> {
+    pub fn processor_time(&self) -> Result<Duration, Box<dyn Error>> {
         let mut sum = Duration::ZERO;
         for process in self.processes() {
             sum += Duration::from(clock_getcpuclockid(process)?.now()?);
@@ -66,7 +66,7 @@ impl Program {
     }
 
     /// Resident memory of all its processes, in bytes. What processes share counts for each of them.
-    pub(crate) fn resident(&self) -> Result<u64, Box<dyn Error>> {
+    pub fn resident(&self) -> Result<u64, Box<dyn Error>> {
         let mut sum = 0;
         for process in self.processes() {
             let status = fs::read_to_string(format!("/proc/{process}/status"))?;
@@ -111,14 +111,14 @@ impl Drop for Program {
 }
 
 /// The same command, ended by the kernel when this program ends.
-pub(crate) fn bound_to_us(command: &Command) -> Command {
+pub fn bound_to_us(command: &Command) -> Command {
     let mut bound = Command::new("setpriv");
     bound.args(["--pdeathsig", "TERM"]).arg(command.get_program()).args(command.get_args());
     bound
 }
 
 /// The first word that looks like a version in what the program prints, on whichever stream.
-pub(crate) fn version(mut command: Command) -> Result<String, Box<dyn Error>> {
+pub fn version(mut command: Command) -> Result<String, Box<dyn Error>> {
     let program = command.get_program().display().to_string();
     let output = command.output().map_err(|problem| format!("{program} cannot be run: {problem}"))?;
     let text = [output.stdout, output.stderr].concat();
@@ -130,7 +130,7 @@ pub(crate) fn version(mut command: Command) -> Result<String, Box<dyn Error>> {
 }
 
 /// Connections by the thousand; the programs we start inherit the limit.
-pub(crate) fn raise_open_files() -> Result<(), Box<dyn Error>> {
+pub fn raise_open_files() -> Result<(), Box<dyn Error>> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
 }

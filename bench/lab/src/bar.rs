@@ -1,24 +1,30 @@
-//! The bars: what this project promises about its decisions, and whether this run kept it.
+//! The bars: what this project promises, and whether a run kept it.
 
 /// A promise with what was measured.
 #[derive(Clone, Debug)]
-pub(crate) struct Bar {
-    pub(crate) promise: String,
-    pub(crate) measured: f64,
-    pub(crate) unit: &'static str,
-    pub(crate) bound: Bound,
+pub struct Bar {
+    /// What is promised, in words.
+    pub promise: String,
+    /// What was measured; not a number where nothing was.
+    pub measured: f64,
+    /// What stands behind both numbers.
+    pub unit: &'static str,
+    /// What is promised, as a number.
+    pub bound: Bound,
 }
 
 /// Which side of the bar is the good one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Bound {
+pub enum Bound {
+    /// From this on.
     AtLeast(f64),
+    /// Up to this.
     AtMost(f64),
 }
 
 impl Bar {
     /// A number that could not be measured misses every bar.
-    pub(crate) fn is_met(&self) -> bool {
+    pub fn is_met(&self) -> bool {
         match self.bound {
             Bound::AtLeast(bound) => self.measured >= bound,
             Bound::AtMost(bound) => self.measured <= bound,
@@ -26,7 +32,7 @@ impl Bar {
     }
 
     /// The bar as a row of a table.
-    pub(crate) fn row(&self) -> String {
+    pub fn row(&self) -> String {
         let (sign, bound) = match self.bound {
             Bound::AtLeast(bound) => ("≥", bound),
             Bound::AtMost(bound) => ("≤", bound),
