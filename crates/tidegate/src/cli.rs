@@ -8,13 +8,12 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
+use crate::commands::bench::{self, Bench};
+use crate::commands::ctl::{Ctl, words};
 use crate::run::{Origin, Run};
 
 /// Where a gateway without a file listens: reachable from this machine alone until somebody says otherwise.
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
-
-use crate::commands::bench::{self, Bench};
-use crate::commands::ctl::{Ctl, words};
 
 /// A command line that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,42 +217,22 @@ fn init_command() -> Command {
 fn run_command() -> Command {
     Command::new("run")
         .about("Serve as a gateway: everything the policy asks for")
+        .arg(config())
         .arg(
-            Arg::new("config")
-                .short('c')
-                .long("config")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help("The policy"),
+            option("upstream", "URL", "Without a file: where requests go").conflicts_with("config"),
         )
         .arg(
-            Arg::new("upstream")
-                .long("upstream")
-                .value_name("URL")
-                .conflicts_with("config")
-                .help("Without a file: where requests go"),
+            option("listen", "ADDRESS", "Without a file: where to listen [default: 127.0.0.1:8080]")
+                .requires("upstream"),
         )
         .arg(
-            Arg::new("listen")
-                .long("listen")
-                .value_name("ADDRESS")
+            option("rule", "RULE", "Without a file: a rule, 'per_key: 10/s burst 20 by header:x-api-key'")
                 .requires("upstream")
-                .help("Without a file: where to listen [default: 127.0.0.1:8080]"),
+                .action(ArgAction::Append),
         )
         .arg(
-            Arg::new("rule")
-                .long("rule")
-                .value_name("RULE")
-                .requires("upstream")
-                .action(ArgAction::Append)
-                .help("Without a file: a rule, 'per_key: 10/s burst 20 by header:x-api-key'"),
-        )
-        .arg(
-            Arg::new("admin")
-                .long("admin")
-                .value_name("ADDRESS")
-                .value_parser(value_parser!(SocketAddr))
-                .help("Where the admin API listens, over what the policy says"),
+            option("admin", "ADDRESS", "Where the admin API listens, over what the policy says")
+                .value_parser(value_parser!(SocketAddr)),
         )
         .after_help(
             "Example:\n  tidegate run -c tidegate.toml\n  \
@@ -273,23 +252,15 @@ fn check_command() -> Command {
 
 /// What is said of an imagined request beside its line: more fields, and where it comes from.
 pub(crate) fn imagined() -> [Arg; 2] {
-    let header = Arg::new("header").short('H').long("header").value_name("FIELD").action(ArgAction::Append);
-    let from =
-        Arg::new("from").long("from").value_name("ADDRESS").value_parser(value_parser!(std::net::IpAddr));
-    [header.help("One more header field, 'name: value'"), from.help("The address it comes from")]
+    let header = option("header", "FIELD", "One more header field, 'name: value'").short('H');
+    let from = option("from", "ADDRESS", "The address it comes from");
+    [header.action(ArgAction::Append), from.value_parser(value_parser!(std::net::IpAddr))]
 }
 
 fn explain_command() -> Command {
     Command::new("explain")
         .about("Say what would happen to a request, rule by rule, and why")
-        .arg(
-            Arg::new("config")
-                .short('c')
-                .long("config")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help("The policy"),
-        )
+        .arg(config())
         .arg(
             Arg::new("REQUEST")
                 .required(true)
@@ -297,17 +268,24 @@ fn explain_command() -> Command {
         )
         .args(imagined())
         .arg(
-            Arg::new("after")
-                .long("after")
-                .value_name("COUNT")
-                .value_parser(value_parser!(u32).range(..=1_000_000))
-                .help("How many such requests came in the same instant before it"),
+            option("after", "COUNT", "How many such requests came in the same instant before it")
+                .value_parser(value_parser!(u32).range(..=1_000_000)),
         )
         .arg(flag("json", "Answer in JSON"))
         .after_help("Example:\n  tidegate explain -c tidegate.toml 'POST /v1/charges x-api-key:acct_1'")
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
+fn config() -> Arg {
+    option("config", "FILE", "The policy").short('c').value_parser(value_parser!(PathBuf))
+}
+
+/// `--name VALUE`.
+pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// `--name`.
+pub(crate) fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 

@@ -10,6 +10,7 @@ use tidegate_load::{Exponent, Pacing, Place, Rate, Reach};
 use tidegate_policy::quantity::Length;
 
 use super::Bench;
+use crate::cli::{flag, option};
 
 /// A day: whoever wants to send for longer runs it again.
 const MAX_LENGTH: Duration = Duration::from_secs(86_400);
@@ -95,14 +96,6 @@ pub fn read(given: &ArgMatches) -> Option<Bench> {
 
 fn one<T: Clone + Send + Sync + 'static>(given: &ArgMatches, name: &str) -> Option<T> {
     given.get_one::<T>(name).cloned()
-}
-
-fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
-}
-
-fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

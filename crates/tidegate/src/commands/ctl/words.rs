@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use tidegate_policy::quantity::{Length, QuotaText};
 
 use super::{Ask, Ctl, Override};
-use crate::cli;
+use crate::cli::{flag, imagined, option};
 
 /// Everything `ctl` understands.
 #[must_use]
@@ -19,31 +19,22 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(
-            Arg::new("admin")
-                .long("admin")
+            option("admin", "ADDRESS", "Where the admin API listens; without it $TIDEGATE_ADMIN, if set")
                 .display_order(100)
-                .value_name("ADDRESS")
                 .default_value("127.0.0.1:9900")
-                .global(true)
-                .help("Where the admin API listens; without it $TIDEGATE_ADMIN, if set"),
+                .global(true),
         )
         .arg(
-            Arg::new("token-file")
-                .long("token-file")
-                .display_order(101)
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .global(true)
-                .help("The file with the token; without it $TIDEGATE_TOKEN is used, if set"),
+            option(
+                "token-file",
+                "FILE",
+                "The file with the token; without it $TIDEGATE_TOKEN is used, if set",
+            )
+            .display_order(101)
+            .value_parser(value_parser!(PathBuf))
+            .global(true),
         )
-        .arg(
-            Arg::new("json")
-                .long("json")
-                .display_order(102)
-                .action(ArgAction::SetTrue)
-                .global(true)
-                .help("Print the answer as it came"),
-        )
+        .arg(flag("json", "Print the answer as it came").display_order(102).global(true))
         .subcommands(looking())
         .subcommands(changing())
         .after_help(
@@ -59,24 +50,21 @@ fn looking() -> Vec<Command> {
         Command::new("callers")
             .about("The heaviest callers")
             .arg(
-                Arg::new("sort")
-                    .long("sort")
-                    .value_name("BY")
+                option("sort", "BY", "By what")
                     .value_parser(["refused", "cost", "shadow"])
-                    .default_value("refused")
-                    .help("By what"),
+                    .default_value("refused"),
             )
             .arg(count("20", 32)),
         Command::new("overrides").about("Callers with a limit of their own for a time"),
         Command::new("decisions")
             .about("The last decisions")
-            .arg(Arg::new("refused").long("refused").action(ArgAction::SetTrue).help("Only refused ones"))
+            .arg(flag("refused", "Only refused ones"))
             .arg(count("20", 1280)),
         Command::new("decision").about("One of the last decisions").arg(word("ID", "Its number")),
         Command::new("explain")
             .about("What would happen to a request now, rule by rule, and why")
             .arg(word("REQUEST", "Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"))
-            .args(cli::imagined()),
+            .args(imagined()),
         Command::new("upstreams").about("How the upstreams are, and what their limits do"),
         Command::new("capacity").about("How much capacity is wanted: what an autoscaler reads"),
         Command::new("signals").about("The signals with their readings and targets"),
@@ -121,21 +109,12 @@ fn changing() -> Vec<Command> {
             .about("Give a caller a limit of its own by a rule, for a time")
             .arg(word("CALLER", "Its identity"))
             .arg(word("RULE", "The rule"))
+            .arg(option("quota", "QUOTA", "So much in a time: 50/s").value_parser(ValueParser::new(quota)))
+            .arg(option("burst", "COST", "So much at once"))
             .arg(
-                Arg::new("quota")
-                    .long("quota")
-                    .value_name("QUOTA")
-                    .value_parser(ValueParser::new(quota))
-                    .help("So much in a time: 50/s"),
-            )
-            .arg(Arg::new("burst").long("burst").value_name("COST").help("So much at once"))
-            .arg(
-                Arg::new("limit")
-                    .long("limit")
-                    .value_name("COUNT")
+                option("limit", "COUNT", "So many in flight, by a rule of kind concurrency")
                     .value_parser(value_parser!(u32).range(1..))
-                    .conflicts_with_all(["quota", "burst"])
-                    .help("So many in flight, by a rule of kind concurrency"),
+                    .conflicts_with_all(["quota", "burst"]),
             )
             .arg(for_how_long().default_value("1h")),
         Command::new("override-clear")
@@ -146,7 +125,7 @@ fn changing() -> Vec<Command> {
             .about("What a key has used by a rule")
             .arg(word("RULE", "The rule"))
             .arg(word("KEY", "The key; parts with `|` between; `-` for requests without one"))
-            .arg(Arg::new("reset").long("reset").action(ArgAction::SetTrue).help("Forget it")),
+            .arg(flag("reset", "Forget it")),
         Command::new("policy")
             .about("The policy: read it, replace it, check another")
             .subcommand_required(true)
@@ -172,11 +151,7 @@ fn count(usual: &'static str, most: i64) -> Arg {
 }
 
 fn for_how_long() -> Arg {
-    Arg::new("for")
-        .long("for")
-        .value_name("TIME")
-        .value_parser(ValueParser::new(length))
-        .help("For how long: 10min")
+    option("for", "TIME", "For how long: 10min").value_parser(ValueParser::new(length))
 }
 
 fn length(text: &str) -> Result<String, String> {
