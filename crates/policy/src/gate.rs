@@ -172,27 +172,33 @@ impl Gate {
     /// Charges all rules, and admits; or refuses after all, if another thread was faster.
     #[inline]
     fn admit(&self, walk: &Walk<'_>, plan: &HeldPlan, now: Now, asks: &Asks<'_>) -> Decision {
-        // Over until it is admitted, so that dropping it ends nothing.
-        let mut admitted = Admitted::unborn(plan, now);
-        let wait = match charge::charge(walk, asks, now, &mut admitted.mets) {
+        let mut mets = Mets::new();
+        let wait = match charge::charge(walk, asks, now, &mut mets) {
             Joint::Admit(wait) => wait,
             Joint::Refuse(rule, refusal) => return self.refuse_asked(walk, plan, now, asks, (rule, refusal)),
         };
-        let refusals = charge::charge_shadows(walk, asks, now, &mut admitted.mets);
+        let refusals = charge::charge_shadows(walk, asks, now, &mut mets);
         for ask in asks.enforced() {
             walk.ruled(ask.rule).counts.admitted.add();
         }
         let shadow = if refusals == 0 { None } else { shadow_refused(walk, refusals) };
         let entry = Entry { refusal: None, rule: shadow, is_shadow_refused: shadow.is_some(), wait };
-        (admitted.id, admitted.spot) = self.books.enter(walk, now, entry);
-        admitted.route = walk.route.map(|(index, _)| index);
-        admitted.criticality = walk.criticality;
-        admitted.cost = walk.cost;
-        admitted.wait = wait;
-        admitted.caller = walk.caller_key;
-        admitted.shadow_refusals = refusals;
-        admitted.is_over = false;
-        Decision::Admit(admitted)
+        let (id, spot) = self.books.enter(walk, now, entry);
+        Decision::Admit(Admitted {
+            plan: Arc::clone(plan),
+            id,
+            spot,
+            note: None,
+            route: walk.route.map(|(index, _)| index),
+            criticality: walk.criticality,
+            cost: walk.cost,
+            wait,
+            began: now,
+            caller: walk.caller_key,
+            mets,
+            shadow_refusals: refusals,
+            is_over: false,
+        })
     }
 
     #[inline(never)]

@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::keyed::{Key, Place};
@@ -107,26 +106,6 @@ impl Mets {
 }
 
 impl Admitted {
-    /// One that has not been admitted yet: dropping it does nothing.
-    #[inline]
-    pub(crate) fn unborn(plan: &HeldPlan, now: Now) -> Self {
-        Self {
-            plan: Arc::clone(plan),
-            id: DecisionId::new(0),
-            spot: Spot::NOWHERE,
-            note: None,
-            route: None,
-            criticality: Criticality::default(),
-            cost: Cost::ZERO,
-            wait: Duration::ZERO,
-            began: now,
-            caller: None,
-            mets: Mets::new(),
-            shadow_refusals: 0,
-            is_over: true,
-        }
-    }
-
     /// The decision's number.
     #[must_use]
     pub const fn id(&self) -> DecisionId {

@@ -46,23 +46,16 @@ pub(crate) fn foresee(walk: &Walk<'_>, asks: &mut Asks<'_>, now: Now) -> Option<
 pub(crate) fn charge(walk: &Walk<'_>, asks: &Asks<'_>, now: Now, mets: &mut Mets) -> Joint {
     let (mut wait, mut has_reserves) = (Duration::ZERO, false);
     for ask in asks.enforced() {
-        let took = match carry_out(ask) {
-            Some(took) => took,
-            None => match later(ask) {
-                Some(is_reserve) => {
-                    has_reserves |= is_reserve;
-                    continue;
-                }
-                None => match take(walk, ask, now) {
-                    Verdict::Admit(took) => {
-                        wait = wait.max(took.wait());
-                        took
-                    }
-                    Verdict::Refuse(refusal) => return undone(walk.plan(), now, mets, (ask.rule, refusal)),
-                },
+        if carry_out(ask, mets) {
+            continue;
+        }
+        match later(ask) {
+            Some(is_reserve) => has_reserves |= is_reserve,
+            None => match take_after_all(walk, ask, now, mets) {
+                Ok(asked) => wait = wait.max(asked),
+                Err(refused) => return undone(walk.plan(), now, mets, refused),
             },
-        };
-        mets.push(met(ask, took));
+        }
     }
     if has_reserves && let Err(refused) = charge_reserves(walk, asks, mets) {
         return undone(walk.plan(), now, mets, refused);
@@ -196,17 +189,39 @@ pub(crate) fn peek(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> Option<Refusal> 
     }
 }
 
-/// Charges as foreseen; nothing when nothing was foreseen or another thread was faster.
+/// Charges as foreseen; false when nothing was foreseen or another thread was faster.
 #[inline]
-fn carry_out(ask: &Ask<'_>) -> Option<Took> {
+fn carry_out(ask: &Ask<'_>, mets: &mut Mets) -> bool {
+    // Each puts down what it took by itself: a value that may be this or that is put together in memory and copied.
     match (&ask.foreseen, &ask.chosen.measure) {
         (Foreseen::Charge(foreseen), Measure::Rate(counter)) => {
-            foreseen.take().map(|charge| Took::Charge(counter.ticket(), charge))
+            let Some(charge) = foreseen.take() else { return false };
+            mets.push(met(ask, Took::Charge(counter.ticket(), charge)));
         }
         (Foreseen::Place(foreseen), Measure::Places(_, limit)) => {
-            foreseen.take().map(|place| Took::Place(*limit, Some(place)))
+            let Some(place) = foreseen.take() else { return false };
+            mets.push(met(ask, Took::Place(*limit, Some(place))));
         }
-        (Foreseen::Unknown | Foreseen::Charge(_) | Foreseen::Place(_), _) => None,
+        (Foreseen::Unknown | Foreseen::Charge(_) | Foreseen::Place(_), _) => return false,
+    }
+    true
+}
+
+/// Charges what could not be foreseen; returns how long the request must wait for it.
+#[inline(never)]
+fn take_after_all(
+    walk: &Walk<'_>,
+    ask: &Ask<'_>,
+    now: Now,
+    mets: &mut Mets,
+) -> Result<Duration, (u16, Refusal)> {
+    match take(walk, ask, now) {
+        Verdict::Admit(took) => {
+            let wait = took.wait();
+            mets.push(met(ask, took));
+            Ok(wait)
+        }
+        Verdict::Refuse(refusal) => Err((ask.rule, refusal)),
     }
 }
 
