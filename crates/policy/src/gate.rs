@@ -16,6 +16,7 @@
 //! | `store` | where counters are kept, whatever the algorithm |
 //! | `plan` | a policy made ready to decide with |
 //! | `current` | what is decided with at this moment, and how it is replaced |
+//! | `check` | what a route's requests are asked, as far as it is known before one comes |
 //! | `walk` | what a request is asked |
 //! | `charge` | charged by all or by none |
 //! | `reserving`, `shedding` | rules that protect the service itself, and what moves them |
@@ -29,6 +30,7 @@
 mod admin;
 mod books;
 mod charge;
+mod check;
 mod current;
 mod explaining;
 mod keys;

@@ -138,10 +138,10 @@ impl Admitted {
 
     /// The rules in shadow that would have refused it.
     pub fn shadow_refusals(&self) -> impl Iterator<Item = &Rule> {
-        let checks = self.route.and_then(|route| self.plan.routes.get(usize::from(route)));
-        let checks = checks.map_or([].as_slice(), |routed| routed.checks.as_slice());
-        let refused = checks.iter().enumerate().filter(|(check, _)| self.shadow_refusals >> check & 1 == 1);
-        refused.map(|(_, check)| &*self.plan.rules[usize::from(check.rule)].rule)
+        let routed = self.route.and_then(|route| self.plan.routes.get(usize::from(route)));
+        let rules = routed.map_or([].as_slice(), |routed| routed.rules.as_slice());
+        let refused = rules.iter().enumerate().filter(|(check, _)| self.shadow_refusals >> check & 1 == 1);
+        refused.map(|(_, rule)| &*self.plan.rules[usize::from(*rule)].rule)
     }
 
     /// The line it makes in the access log; how it ended is for its driver to add.

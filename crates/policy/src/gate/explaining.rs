@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Criticality, Refusal, Usage, Verdict};
 
+use super::check::Check;
 use super::keys::{Found, NoPart, Part};
-use super::plan::{Check, Choice, Measure, plan_names};
+use super::plan::{Choice, Measure, plan_names};
 use super::reserving::Room;
 use super::walk::{Ask, Given, Walk};
 use super::{Gate, Now};
@@ -22,7 +23,7 @@ impl Gate {
     pub fn explain(&self, now: Now, attributes: &Attributes<'_>) -> Explanation {
         let current = self.current.read();
         let walk = Walk::new(&current, attributes, now.moment);
-        let rules = (0..).zip(walk.checks()).map(|(place, check)| explain(&walk, now, place, *check));
+        let rules = (0..).zip(walk.checks()).map(|(place, check)| explain(&walk, now, place, check));
         Explanation {
             method: attributes.method.to_owned(),
             path: attributes.path.to_owned(),
@@ -63,7 +64,7 @@ fn repeated<'a>(found: Found<'a>) -> Option<&'a str> {
     }
 }
 
-fn explain(walk: &Walk<'_>, now: Now, place: u8, check: Check) -> RuleExplanation {
+fn explain<'a>(walk: &Walk<'a>, now: Now, place: u8, check: &'a Check) -> RuleExplanation {
     let ruled = walk.ruled(check.rule);
     let switch = walk.current.modes.get(usize::from(check.rule)).copied();
     let mode = walk.current.mode(check.rule, walk.now);
@@ -97,7 +98,7 @@ fn explain(walk: &Walk<'_>, now: Now, place: u8, check: Check) -> RuleExplanatio
     }
 }
 
-fn key(walk: &Walk<'_>, check: Check) -> Vec<KeyPart> {
+fn key(walk: &Walk<'_>, check: &Check) -> Vec<KeyPart> {
     let ruled = walk.ruled(check.rule);
     let parts = ruled.rule.key.0.iter().zip(walk.parts(ruled));
     parts.map(|(source, part)| KeyPart { source: source.clone(), value: shown(source, part) }).collect()
@@ -130,7 +131,7 @@ fn variation(walk: &Walk<'_>, choice: Choice) -> Variation {
 }
 
 /// What kind of rule it is, and what only that kind has to say.
-fn kind(walk: &Walk<'_>, now: Now, check: Check) -> RuleKind {
+fn kind(walk: &Walk<'_>, now: Now, check: &Check) -> RuleKind {
     let limits = &walk.current.limits.rules[usize::from(check.rule)];
     match (&limits.default.measure, &walk.ruled(check.rule).rule.limit) {
         (Measure::Places(..), _) => RuleKind::Concurrency,
@@ -169,7 +170,7 @@ fn state(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> (Usage, String) {
 }
 
 /// What a rule allows when its key cannot be read.
-fn default_state(walk: &Walk<'_>, check: Check) -> (Usage, String) {
+fn default_state(walk: &Walk<'_>, check: &Check) -> (Usage, String) {
     match &walk.ruled(check.rule).rule.limit {
         Limit::Rate(rate) => {
             let most = rate.most();

@@ -14,10 +14,11 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use tidegate_core::keyed::{InFlightTable, Key, MaxKeys};
-use tidegate_core::{Cost, Criticality, Invalid};
+use tidegate_core::{Criticality, Invalid};
 
 use super::Now;
 use super::books::{Books, RuleCounts, TurnedCounts};
+use super::check::{Check, checks};
 use super::keys::{Keying, Keys, written};
 use super::reserving::{Reserved, ToldLimits};
 use super::shedding::Shedder;
@@ -25,8 +26,6 @@ use super::store::{Counting, Store, family, store_for};
 use super::turning;
 use crate::policy::{KeySpec, Limit, Matcher, Policy, Rule};
 
-/// The most checks one request can meet: rules, and shadow values beside them.
-pub(crate) const MOST_CHECKS: usize = crate::policy::MOST_RULES_A_ROUTE;
 /// The most limits that one rule has for plans, its default included. While a policy replaces another, a table knows
 /// the limits of both, and it can know 16.
 const MOST_PLANS: usize = 8;
@@ -54,17 +53,10 @@ pub(crate) struct Plan {
 /// What a route's requests are asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Routed {
-    pub(crate) checks: Vec<Check>,
+    /// The rule of each check.
+    pub(crate) rules: Vec<u16>,
     /// Whether it takes every request.
     pub(crate) takes_all: bool,
-}
-
-/// One question a route's requests are asked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Check {
-    pub(crate) rule: u16,
-    /// Whether it is the rule's shadow value.
-    pub(crate) is_shadow_value: bool,
 }
 
 /// A rule and what belongs to it.
@@ -73,8 +65,6 @@ pub(crate) struct Ruled {
     pub(crate) rule: Arc<Rule>,
     pub(crate) keying: Keying,
     pub(crate) tells_callers: bool,
-    /// What a request costs here, where that is not the route's cost.
-    pub(crate) cost: Option<Cost>,
     pub(crate) counts: Arc<RuleCounts>,
 }
 
@@ -125,6 +115,8 @@ pub(crate) enum Role {
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) rules: Vec<RuleLimits>,
+    /// In the order of the policy's routes.
+    pub(crate) checks: Vec<Vec<Check>>,
     pub(crate) callers: HashMap<Key, Known, ByKey>,
 }
 
@@ -136,8 +128,6 @@ pub(crate) struct RuleLimits {
     plans: Vec<Option<Chosen>>,
     per_criticality: [Option<Chosen>; 4],
     pub(crate) shadow: Option<Chosen>,
-    /// Whether all plans and criticalities have the default.
-    pub(crate) is_uniform: bool,
 }
 
 /// What the callers table says of one caller.
@@ -227,6 +217,11 @@ impl Kept {
 }
 
 impl RuleLimits {
+    /// Whether all plans and criticalities have the default.
+    pub(crate) fn is_uniform(&self) -> bool {
+        self.plans.iter().chain(&self.per_criticality).all(Option::is_none)
+    }
+
     /// The limit for a request: the caller's own, else that of its criticality, else that of its plan.
     #[inline]
     pub(crate) fn choose<'a>(
@@ -299,16 +294,17 @@ impl Builder {
                 rule: Arc::clone(rule),
                 keying,
                 tells_callers,
-                cost: rule.cost.as_ref().map(|cost| cost.estimate),
                 counts: books.counts(&rule.name),
             });
         }
         self.known_callers(&policy, &numbers, &mut limits)?;
-        let routes = policy.routes.iter().map(|route| {
-            let checks = checks(&policy, &route.name, &route.rules)?;
-            Ok(Routed { checks, takes_all: route.matcher == Matcher::default() })
-        });
-        let routes = routes.collect::<Result<_, _>>()?;
+        let mut routes = Vec::with_capacity(policy.routes.len());
+        for route in &policy.routes {
+            let checks = checks(route, &rules, &limits.rules)?;
+            let rules = checks.iter().map(|check| check.rule).collect();
+            routes.push(Routed { rules, takes_all: route.matcher == Matcher::default() });
+            limits.checks.push(checks);
+        }
         let upstreams = policy.upstreams.iter().map(|upstream| Upstreamed {
             refuses_as: turning::refuses_as(&upstream.name),
             counts: books.turned(&upstream.name),
@@ -344,8 +340,7 @@ impl Builder {
                 Some(self.chosen(rule, role, criticality.as_str(), limit)?);
         }
         let shadow = rule.shadow.as_ref().map(|limit| self.chosen(rule, Role::Shadow, "shadow", limit));
-        let is_uniform = rule.plans.is_empty() && rule.per_criticality.is_empty();
-        Ok(RuleLimits { default, plans, per_criticality, shadow: shadow.transpose()?, is_uniform })
+        Ok(RuleLimits { default, plans, per_criticality, shadow: shadow.transpose()? })
     }
 
     fn known_callers(
@@ -452,23 +447,4 @@ fn keying(rule: &Rule) -> Keying {
         Limit::Rate(_) | Limit::Concurrency(_) => Keying::new(&rule.key),
         Limit::Reserve(_) | Limit::Shed(_) => Keying::Global,
     }
-}
-
-fn checks(policy: &Policy, route: &str, rules: &[usize]) -> Result<Vec<Check>, Invalid> {
-    let mut checks = Vec::new();
-    for index in rules {
-        let place = u16::try_from(*index).ok().filter(|_| *index < policy.rules.len());
-        let Some(rule) = place else {
-            return Err(Invalid::new("rule of a route", index, "one of the policy's rules"));
-        };
-        checks.push(Check { rule, is_shadow_value: false });
-        if policy.rules[*index].shadow.is_some() {
-            checks.push(Check { rule, is_shadow_value: true });
-        }
-    }
-    if checks.len() > MOST_CHECKS {
-        let found = format!("{} on route `{route}`", checks.len());
-        return Err(Invalid::new("rules and shadow values", found, "at most 16 a route"));
-    }
-    Ok(checks)
 }

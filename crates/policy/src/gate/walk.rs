@@ -9,9 +9,10 @@ use tidegate_core::keyed::{self, Key};
 use tidegate_core::shed::{Cohort, Epoch};
 use tidegate_core::{Cost, Criticality, Moment, Refusal, WallTime};
 
+use super::check::{Check, Keyed, MOST_CHECKS};
 use super::current::Current;
-use super::keys::{self, Found, Keying, NoPart, Part};
-use super::plan::{Check, Choice, Chosen, Known, MOST_CHECKS, MOST_PARTS, Plan, RuleLimits, Ruled};
+use super::keys::{self, Found, NoPart, Part};
+use super::plan::{Choice, Chosen, Known, MOST_PARTS, Plan, Ruled};
 use super::shedding::Shedder;
 use crate::attributes::Attributes;
 use crate::policy::{Mode, Policy, Route};
@@ -102,6 +103,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) caller: Found<'a>,
     pub(crate) caller_key: Option<Key>,
     pub(crate) known: Option<&'a Known>,
+    /// Whether its caller may have a limit of its own.
+    has_own: bool,
     /// What the route's requests cost.
     pub(crate) cost: Cost,
 }
@@ -131,7 +134,8 @@ impl<'a> Walk<'a> {
             _ => (Err(NoPart::Missing), None, None),
         };
         let cost = route.map_or(Cost::ONE, |(_, route)| route.cost.of(attributes.method));
-        Self { current, attributes, now, route, criticality, given, caller, caller_key, known, cost }
+        let has_own = known.is_some() || !current.overrides.is_empty();
+        Self { current, attributes, now, route, criticality, given, caller, caller_key, known, has_own, cost }
     }
 
     pub(crate) fn plan(&self) -> &'a Plan {
@@ -141,7 +145,7 @@ impl<'a> Walk<'a> {
     /// The checks of its route: none for an exempt one.
     pub(crate) fn checks(&self) -> &'a [Check] {
         match self.route {
-            Some((index, route)) if !route.is_exempt => &self.plan().routes[usize::from(index)].checks,
+            Some((index, route)) if !route.is_exempt => &self.current.limits.checks[usize::from(index)],
             _ => &[],
         }
     }
@@ -153,7 +157,7 @@ impl<'a> Walk<'a> {
     /// Everything to ask. A key that could be read in two ways ends the walk if its rule is enforced.
     #[inline]
     pub(crate) fn fill(&self, asks: &mut Asks<'a>) -> Result<(), Ambiguous<'a>> {
-        for (place, check) in (0..).zip(self.checks().iter().copied()) {
+        for (place, check) in (0..).zip(self.checks()) {
             let mode = self.current.mode(check.rule, self.now);
             if mode == Mode::Disabled {
                 continue;
@@ -168,48 +172,34 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What one check asks, and which of the rule's limits that is; the header field that could be read in two ways, if its key has one.
+    /// What one check asks, and which of the rule's limits that is; the header field that could be read in two ways, if
+    /// its key has one.
     #[inline(always)]
     pub(crate) fn ask(
         &self,
         place: u8,
-        check: Check,
+        check: &'a Check,
         is_enforced: bool,
     ) -> Result<(Ask<'a>, Choice), &'a str> {
-        let ruled = self.ruled(check.rule);
-        let (key, is_missing) = match self.key(ruled) {
+        let (key, is_missing) = match self.key(check) {
             Ok(key) => (key, false),
             Err(NoPart::Missing) => (self.plan().keys.missing, true),
             Err(NoPart::Repeated(header)) => return Err(header),
         };
-        let (chosen, choice) = self.choose(check, ruled, is_missing);
-        let (cost, foreseen) = (ruled.cost.unwrap_or(self.cost), Foreseen::Unknown);
+        let (chosen, choice) = if check.is_uniform && !self.has_own || check.is_shadow_value {
+            (&check.usual, Choice::Default)
+        } else {
+            self.choose(check, is_missing)
+        };
+        let (cost, foreseen) = (check.cost.unwrap_or(self.cost), Foreseen::Unknown);
         Ok((Ask { check: place, rule: check.rule, is_enforced, key, cost, chosen, foreseen }, choice))
     }
 
-    /// The limit that applies; in the usual case, in which nobody has one of its own, without a closer look.
-    #[inline]
-    fn choose(&self, check: Check, ruled: &Ruled, is_missing: bool) -> (&'a Chosen, Choice) {
-        let limits = &self.current.limits.rules[usize::from(check.rule)];
-        let is_usual = limits.is_uniform && self.known.is_none() && self.current.overrides.is_empty();
-        if is_usual && !check.is_shadow_value {
-            return (&limits.default, Choice::Default);
-        }
-        self.choose_among(limits, check, ruled, is_missing)
-    }
-
+    /// The limit that applies where not all have the same.
     #[inline(never)]
-    fn choose_among(
-        &self,
-        limits: &'a RuleLimits,
-        check: Check,
-        ruled: &Ruled,
-        is_missing: bool,
-    ) -> (&'a Chosen, Choice) {
-        if let Some(shadow) = limits.shadow.as_ref().filter(|_| check.is_shadow_value) {
-            return (shadow, Choice::Default);
-        }
-        let is_caller = ruled.tells_callers && !is_missing;
+    fn choose(&self, check: &Check, is_missing: bool) -> (&'a Chosen, Choice) {
+        let limits = &self.current.limits.rules[usize::from(check.rule)];
+        let is_caller = self.ruled(check.rule).tells_callers && !is_missing;
         if let Some(key) = self.caller_key.filter(|_| is_caller)
             && let Some(own) = self.current.overridden(key, check.rule, self.now)
         {
@@ -219,11 +209,11 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    fn key(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
-        match (&ruled.keying, self.caller_key) {
-            (Keying::Global, _) => Ok(self.plan().keys.everybody),
-            (Keying::Caller, Some(key)) => Ok(key),
-            (Keying::Caller | Keying::Parts(_), _) => self.composite(ruled),
+    fn key(&self, check: &Check) -> Result<Key, NoPart<'a>> {
+        match (check.keyed, self.caller_key) {
+            (Keyed::Everybody, _) => Ok(self.plan().keys.everybody),
+            (Keyed::Caller, Some(key)) => Ok(key),
+            (Keyed::Caller | Keyed::Parts, _) => self.composite(self.ruled(check.rule)),
         }
     }
 
