@@ -25,7 +25,7 @@ pub struct Explanation {
     pub path: String,
     /// The number of the policy that was asked.
     pub version: u64,
-    /// The route it takes; none when none matches.
+    /// The route it takes; none when none matches, and then a gateway answers 404.
     pub route: Option<RouteTaken>,
     /// How late it would be shed.
     pub criticality: Criticality,

@@ -9,7 +9,7 @@ use policies::*;
 use tidegate_core::heavy::Ranking;
 use tidegate_core::permit::Outcome;
 use tidegate_core::{Cost, Retry};
-use tidegate_policy::policy::{Caller, KeySource, Limit, Mode};
+use tidegate_policy::policy::{Caller, KeySource, Limit, Mode, PathPattern};
 use tidegate_policy::{Gate, Policy};
 
 const CALLER: &[KeySource] = &[KeySource::Caller];
@@ -279,4 +279,22 @@ fn what_cannot_be_read_or_is_not_there_is_explained_too() {
     let twice = vec![("x-api-key".to_owned(), "a".to_owned()), ("x-api-key".to_owned(), "b".to_owned())];
     let bad = gate.explain(at(0), &get("/", &twice)).to_string();
     assert!(bad.contains("refused by rule `per_key`: header `x-api-key` is there more than once."), "{bad}");
+}
+
+#[test]
+fn what_no_route_takes_is_said_to_get_404() {
+    let mut policy = policy(vec![rule("per_key", CALLER, bucket(5))]);
+    policy.routes[0].matcher.path = Some(PathPattern::new("/v1/**").unwrap());
+    let gate = gate(policy);
+    let explanation = gate.explain(at(0), &get("/v2", &Field(None)));
+    assert_eq!(
+        explanation.to_string(),
+        "GET /v2 is taken by no route: the gateway answers 404.\n\
+         \n\
+         Route: none matches, so no rule applies and it is sent nowhere.\n\
+         Criticality: critical, the policy's default.\n\
+         Cost: 1.\n"
+    );
+    assert_eq!(explanation.to_json()["decision"], "no_route");
+    assert_eq!(gate.explain(at(0), &get("/v1", &Field(None))).to_json()["decision"], "admitted");
 }

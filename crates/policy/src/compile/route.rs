@@ -47,7 +47,22 @@ pub(super) fn compile(
         routes.push(route);
     }
     unused_upstreams(document, &routes, problems);
+    if !upstreams.is_empty() {
+        all_are_taken(written, &routes, problems);
+    }
     routes
+}
+
+/// Where requests are sent on, one that no route takes has nowhere to go.
+fn all_are_taken(written: &[Field<RouteDoc>], routes: &[Route], problems: &mut Problems) {
+    let takes_all = |route: &Route| route.matcher.covers(&Matcher::default());
+    let mut indices = 0..written.len();
+    let is_unread = indices.any(|index| problems.mentions(&format!("route[{index}].match")));
+    if let Some(last) = written.last().filter(|_| !is_unread && !routes.iter().any(takes_all)) {
+        let message = "no route takes everything: requests that none of them takes get 404";
+        let problem = Problem::new(Code::NotAllTaken, message).at(last.span).path("route");
+        problems.push(problem.label("add a route without `match` after it"));
+    }
 }
 
 /// What stands in where the file has no routes.

@@ -9,7 +9,8 @@ use crate::policy::PathPattern;
 use crate::quantity::{Length, QuotaText};
 
 section! {
-    /// Which requests go where, and which rules they meet.
+    /// Which requests go where, and which rules they meet. Routes are tried in order, and the first that matches
+    /// is taken; requests that no route takes get 404.
     RouteDoc "route" {
         /// What it is called in metrics.
         name "name": String, Follows("`route_1` for the first, `route_2` for the second, and so on"), "\"charges\"", Built;

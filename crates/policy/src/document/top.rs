@@ -37,7 +37,7 @@ section! {
         signal "signal": Named<SignalDoc>, Nothing("only what is always measured counts"), "{ db_load = { from = \"response_header:x-db-load\" } }", Built;
         /// Limits, by name.
         rule "rule": Named<RuleDoc>, Nothing("nothing is limited"), "{ per_key = { key = \"header:x-api-key\", quota = \"10/s\" } }", Built;
-        /// Which requests go where and meet which rules; the first that matches is taken.
+        /// Which requests go where and meet which rules; the first that matches is taken, and requests that none takes get 404.
         route "route": Vec<Field<RouteDoc>>, Nothing("one route `default` takes everything and has every rule"), "[{ match = { path = \"/**\" }, rules = [] }]", Built;
         /// Queues in which requests are parked.
         queue "queue": Named<QueueDoc>, Nothing("nothing can be parked"), "{ exports = { kind = \"embedded\", path = \"exports.redb\" } }", NotYet;

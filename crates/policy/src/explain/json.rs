@@ -17,7 +17,11 @@ impl Explanation {
             "policy_version": self.version,
             "method": self.method,
             "path": self.path,
-            "decision": if refused_by.is_some() { "refused" } else { "admitted" },
+            "decision": match (&self.route, refused_by) {
+                (None, _) => "no_route",
+                (Some(_), Some(_)) => "refused",
+                (Some(_), None) => "admitted",
+            },
             "refused_by": refused_by.map(|rule| rule.rule.as_str()),
             "wait_ms": millis_json(self.wait()),
             "route": self.route.as_ref().map(|route| json!({

@@ -12,6 +12,9 @@ impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { method, path, .. } = self;
         match self.refused_by() {
+            None if self.route.is_none() => {
+                writeln!(f, "{method} {path} is taken by no route: the gateway answers 404.")?;
+            }
             None if self.wait().is_zero() => writeln!(f, "{method} {path} would pass.")?,
             None => writeln!(f, "{method} {path} would pass after a wait of {}.", Time(self.wait()))?,
             Some(rule) => {
@@ -20,7 +23,7 @@ impl Display for Explanation {
         }
         writeln!(f)?;
         match &self.route {
-            None => writeln!(f, "Route: none matches, so no rule applies.")?,
+            None => writeln!(f, "Route: none matches, so no rule applies and it is sent nowhere.")?,
             Some(route) => {
                 let exempt = if route.is_exempt { "; it is exempt, so no rule applies" } else { "" };
                 match route.line.written() {

@@ -213,6 +213,9 @@ codes! {
     BadOrder = 321 Error "an order that skips a criticality",
         "Of a level nothing is shed before all lower ones are shed entirely, so an order begins with `sheddable` and leaves none out.",
         "Write the beginning of `[\"sheddable\", \"sheddable_plus\", \"critical\", \"critical_plus\"]`.";
+    NotAllTaken = 322 Warning "requests that no route takes",
+        "Every route has a condition. The gateway answers 404 to requests that meet none of them, before they reach any upstream.",
+        "Add a route without `match`, or with the path `/**` alone, after all others.";
 }
 
 impl fmt::Display for Code {
