@@ -12,6 +12,7 @@ const MOST_NETWORKS: usize = 1_024;
 
 pub(super) fn compile(document: &PolicyDoc, problems: &mut Problems) -> Server {
     let default = Server::default();
+    criticality_is_heard(document, problems);
     let Some(written) = document.server.as_ref().map(|field| &field.value) else { return default };
     open_admin(written, problems);
     let trusted_proxies = trusted(written, problems);
@@ -98,6 +99,24 @@ fn trusted(written: &ServerDoc, problems: &mut Problems) -> Vec<Network> {
         problems.push(problem.label("write the networks of your proxies"));
     }
     list.value.iter().map(|network| network.value).collect()
+}
+
+/// What callers say of their criticality is believed from trusted proxies only. Whoever embeds the gate has no upstream
+/// here, and knows by itself whom to believe.
+fn criticality_is_heard(document: &PolicyDoc, problems: &mut Problems) {
+    let path = "criticality.from";
+    let trusted = document.server.as_ref().and_then(|server| server.value.trusted_proxies.as_ref());
+    let is_heard = trusted.is_some_and(|list| !list.value.is_empty());
+    if is_heard || document.upstream.is_none() || problems.mentions("server.trusted_proxies") {
+        return;
+    }
+    let from = document.criticality.as_ref().and_then(|written| written.value.from.as_ref());
+    if let Some(from) = from.filter(|from| !from.value.0.is_empty()) {
+        let message = "nobody is trusted to say how critical a request is, so it is never read";
+        let problem = Problem::new(Code::NobodyTrusted, message).at(from.span).path(path);
+        let entry = problems.entry("trusted_proxies", "[\"10.0.0.0/8\"]");
+        problems.push(problem.label(format!("add {entry} to `server`, with the networks of your proxies")));
+    }
 }
 
 fn client_address(written: &ServerDoc, trusted: &[Network], problems: &mut Problems) -> ClientAddress {

@@ -69,7 +69,7 @@ section! {
 section! {
     /// How late requests are shed: `critical_plus` last, `sheddable` first.
     CriticalityDoc "criticality" {
-        /// Where trusted proxies say it; the first that is present wins.
+        /// Where trusted proxies (`trusted_proxies` of `[server]`) say it; the first that is present wins.
         from "from": OneOrList<CriticalitySource>, Default("[]", "nobody is believed unless the policy says so"), "[\"header:x-criticality\", \"baggage:criticality\"]", Built;
         /// What a request has that nobody assigned anything to.
         default "default": Criticality, Default("\"critical\"", "what production traffic is unless it says otherwise"), "\"critical\"", Built;

@@ -199,8 +199,8 @@ codes! {
         "Whoever connects can name any address as the caller's and any criticality as its own, and so evade every limit.",
         "List the networks of your proxies, unless nobody else can connect.";
     NobodyTrusted = 317 Warning "a field that is believed from nobody",
-        "For whom a request is sent is read only from what trusted proxies send, and there are none.",
-        "Add the networks of your proxies to `trusted_proxies`, or remove `client_address`.";
+        "For whom a request is sent and how critical it is are read only from what trusted proxies send, and there are none.",
+        "Add the networks of your proxies to `trusted_proxies`, or remove `client_address` or `from` of `[criticality]`.";
     UpgradeNeedsHttp1 = 318 Error "an upgrade over HTTP/2",
         "A connection turns to another protocol by a request of HTTP/1.1, and the route's upstream may be spoken to in HTTP/2.",
         "Write `protocol = \"http/1.1\"` in the upstream, or send these requests to another.";
