@@ -137,14 +137,14 @@ fn shedding(policy: fn(&str) -> String, quota: &str) -> Gate {
 }
 
 #[library_benchmark]
-#[bench::one_admit(args = (one_rule, MANY), setup = gate, config = at_most(1_513_000))]
+#[bench::one_admit(args = (one_rule, MANY), setup = gate, config = at_most(1_465_000))]
 #[bench::one_refuse(args = (one_rule, FEW), setup = gate, config = at_most(2_307_000))]
-#[bench::two_admit(args = (two_rules, MANY), setup = gate, config = at_most(1_891_000))]
-#[bench::two_refuse(args = (two_rules, FEW), setup = gate, config = at_most(2_564_000))]
-#[bench::five_admit(args = (five_rules, MANY), setup = gate, config = at_most(3_057_000))]
-#[bench::five_refuse(args = (five_rules, FEW), setup = gate, config = at_most(3_299_000))]
-#[bench::protected_admit(args = (protected, MANY), setup = gate, config = at_most(2_264_000))]
-#[bench::protected_shed(args = (protected, MANY), setup = shedding, config = at_most(2_887_000))]
+#[bench::two_admit(args = (two_rules, MANY), setup = gate, config = at_most(1_779_000))]
+#[bench::two_refuse(args = (two_rules, FEW), setup = gate, config = at_most(2_547_000))]
+#[bench::five_admit(args = (five_rules, MANY), setup = gate, config = at_most(2_798_000))]
+#[bench::five_refuse(args = (five_rules, FEW), setup = gate, config = at_most(3_189_000))]
+#[bench::protected_admit(args = (protected, MANY), setup = gate, config = at_most(2_097_000))]
+#[bench::protected_shed(args = (protected, MANY), setup = shedding, config = at_most(2_776_000))]
 fn decisions(gate: Gate) -> (Gate, u64) {
     let mut admitted = 0;
     for caller in 1..=REQUESTS {
@@ -156,8 +156,8 @@ fn decisions(gate: Gate) -> (Gate, u64) {
 
 // Admitted by the rules, and turned away by the upstream.
 #[library_benchmark]
-#[bench::one(args = (with_upstream, MANY), setup = gate, config = at_most(2_398_000))]
-#[bench::protected(args = (protected, MANY), setup = gate, config = at_most(3_145_000))]
+#[bench::one(args = (with_upstream, MANY), setup = gate, config = at_most(2_324_000))]
+#[bench::protected(args = (protected, MANY), setup = gate, config = at_most(2_997_000))]
 fn turned_away(gate: Gate) -> Gate {
     let refusal = Refusal { reason: Reason::QueueFull, retry: Retry::After(Duration::ZERO) };
     for caller in 1..=REQUESTS {
