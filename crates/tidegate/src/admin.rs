@@ -48,6 +48,7 @@ mod status;
 mod stream;
 mod upstreams;
 
+pub(crate) use answer::MARK;
 pub use guard::{BadToken, Token};
 pub use serve::{Admin, StartFailure};
 pub use station::{

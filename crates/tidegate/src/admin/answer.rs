@@ -11,6 +11,17 @@ use tidegate_core::{Criticality, Moment, WallTime};
 use tidegate_policy::Now;
 use tidegate_policy::record::time_text;
 
+/// The field that every answer has, so that whoever asks a wrong port notices.
+pub(crate) const MARK: &str = "tidegate-admin";
+/// What it says: the version of the API.
+pub(super) const MARKED: &str = "v1";
+
+/// Adds the mark to an answer.
+pub(super) async fn mark(mut response: Response) -> Response {
+    response.headers_mut().insert(HeaderName::from_static(MARK), HeaderValue::from_static(MARKED));
+    response
+}
+
 /// An answer in JSON.
 #[derive(Debug)]
 pub(super) struct Json(pub(super) StatusCode, pub(super) Value);

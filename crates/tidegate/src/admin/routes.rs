@@ -4,11 +4,11 @@ use axum::Router;
 use axum::extract::State;
 use axum::handler::Handler;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use super::answer::{Refusal, written};
+use super::answer::{Refusal, mark, written};
 use super::guard::guard;
 use super::serve::Shared;
 use super::{
@@ -75,7 +75,8 @@ pub(super) fn router(shared: Shared) -> Router {
         router = router.route(path, handler);
     }
     let guarded = from_fn_with_state(shared.clone(), guard);
-    router.fallback(unknown).method_not_allowed_fallback(not_allowed).layer(guarded).with_state(shared)
+    let router = router.fallback(unknown).method_not_allowed_fallback(not_allowed);
+    router.layer(guarded).layer(map_response(mark)).with_state(shared)
 }
 
 async fn openapi(State(_): State<Shared>) -> Response {

@@ -27,7 +27,7 @@ use tokio::runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{self, MissedTickBehavior};
 
-use super::answer::Refusal;
+use super::answer::{MARK, MARKED, Refusal};
 use super::guard::Token;
 use super::pulse::{Pulse, Sample};
 use super::routes;
@@ -245,7 +245,8 @@ fn turn_away(stream: &TcpStream) {
     let body = "{\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"128 connections are open already\"}\n";
     let head =
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nconnection: close";
-    drop(stream.try_write(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()));
+    let head = format!("{head}\r\n{MARK}: {MARKED}\r\ncontent-length: {}", body.len());
+    drop(stream.try_write(format!("{head}\r\n\r\n{body}").as_bytes()));
 }
 
 /// Takes a sample every second and tells whoever listens.

@@ -15,6 +15,7 @@ fn with_a_token_only_its_holder_is_answered() {
     let with = |fields: &str| ask_with(running.address(), "GET /api/v1/status", fields, "");
     let nobody = with("");
     assert_eq!(nobody.status, 401);
+    assert_eq!(nobody.field("tidegate-admin"), Some("v1"));
     assert_eq!(nobody.field("www-authenticate"), Some("Bearer realm=\"tidegate admin\""));
     assert_eq!(nobody.detail(), "a token is needed: send `Authorization: Bearer …`");
     let wrong = with("authorization: Bearer s3creT\r\n");

@@ -1,9 +1,11 @@
 //! `tidegate ctl`: the real binary asks a real admin API.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::thread;
 
 use tidegate::admin::{Stage, Station};
 
@@ -196,6 +198,56 @@ fn what_goes_wrong_is_said_in_one_line() {
     let (code, problem) = failure(&tidegate().args(["ctl", "status", "--admin", &free]).output().unwrap());
     assert_eq!(code, Some(1));
     assert!(problem.starts_with(&format!("error: the admin API at {free} cannot be reached: ")), "{problem}");
+}
+
+#[test]
+fn what_is_no_admin_api_is_told_nothing_and_believed_nothing() {
+    const WORDS: [&[&str]; 20] = [
+        &["status"],
+        &["rules"],
+        &["callers"],
+        &["overrides"],
+        &["decisions"],
+        &["decision", "1"],
+        &["explain", "GET /"],
+        &["upstreams"],
+        &["capacity"],
+        &["signals"],
+        &["routes"],
+        &["mode", "r", "shadow"],
+        &["degrade", "r", "on"],
+        &["signal", "s", "1"],
+        &["override", "a", "r"],
+        &["override-clear", "a"],
+        &["counter", "r", "a"],
+        &["policy", "get"],
+        &["policy", "get", "--json"],
+        &["drain"],
+    ];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    // Says {} to everything, and hands over what it was asked.
+    let other = thread::spawn(move || {
+        let answered = listener.incoming().take(WORDS.len()).map(|stream| {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(&stream).lines().map(Result::unwrap);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").unwrap();
+            head.join("\n")
+        });
+        answered.collect::<Vec<_>>()
+    });
+    for words in WORDS {
+        let mut command = tidegate();
+        command.env("TIDEGATE_TOKEN", "s3cret").args(["ctl", "--admin", &address]).args(words);
+        let output = command.output().unwrap();
+        let complaint = format!("error: {address} is not a Tidegate admin API\n");
+        assert_eq!(failure(&output), (Some(1), complaint), "{words:?}");
+        assert!(output.stdout.is_empty(), "{words:?}");
+    }
+    for head in other.join().unwrap() {
+        assert!(head.starts_with("GET /livez ") && !head.contains("s3cret"), "{head}");
+    }
 }
 
 #[test]

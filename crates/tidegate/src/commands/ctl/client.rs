@@ -1,4 +1,7 @@
 //! Just enough HTTP/1.1 for one question and its answer: a connection each, closed by the other side.
+//!
+//! A wrong port is easily typed, and what listens there may answer anything in JSON. So `/livez`, which is open to all, is
+//! asked first: only who marks its answer as an admin API does gets the question, and with it the token.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Failure;
-use crate::admin::Token;
+use crate::admin::{MARK, Token};
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -26,6 +29,8 @@ pub(super) struct Question {
 /// What came back.
 #[derive(Debug)]
 pub(super) struct Answer {
+    /// Whether it comes from an admin API.
+    is_marked: bool,
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
@@ -52,20 +57,26 @@ impl Client {
     }
 
     pub(super) fn ask(&self, question: &Question) -> Result<Answer, Failure> {
+        let probe = Question { method: "GET", path: "/livez".to_owned(), body: None };
+        drop(self.send(&probe, None)?);
+        self.send(question, self.token.as_ref())
+    }
+
+    fn send(&self, question: &Question, token: Option<&Token>) -> Result<Answer, Failure> {
         let failed = |what: &str, problem: &io::Error| {
             Failure::new(format!("the admin API at {} {what}: {problem}", self.address))
         };
         let mut stream = self.connect().map_err(|problem| failed("cannot be reached", &problem))?;
         let answered = stream
-            .write_all(&self.written(question))
+            .write_all(&self.written(question, token))
             .and_then(|()| {
                 let mut bytes = Vec::new();
                 stream.take(LONGEST_ANSWER).read_to_end(&mut bytes)?;
                 Ok(bytes)
             })
             .map_err(|problem| failed("does not answer", &problem))?;
-        Answer::read(&answered)
-            .ok_or_else(|| Failure::new(format!("what is at {} does not speak HTTP as we do", self.address)))
+        let answer = Answer::read(&answered).filter(|answer| answer.is_marked);
+        answer.ok_or_else(|| Failure::new(format!("{} is not a Tidegate admin API", self.address)))
     }
 
     fn connect(&self) -> io::Result<TcpStream> {
@@ -83,10 +94,10 @@ impl Client {
         Err(last)
     }
 
-    fn written(&self, question: &Question) -> Vec<u8> {
+    fn written(&self, question: &Question, token: Option<&Token>) -> Vec<u8> {
         let Question { method, path, body } = question;
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
-        if let Some(token) = &self.token {
+        if let Some(token) = token {
             head.push_str(&format!("authorization: {}\r\n", token.field()));
         }
         if let Some((media_type, body)) = body {
@@ -110,12 +121,11 @@ impl Answer {
         let mut first = lines.next()?.splitn(3, ' ');
         first.next().filter(|version| version.starts_with("HTTP/1."))?;
         let status = first.next()?.parse().ok()?;
-        let length = lines.find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-        });
-        let body = body.get(..length?)?.to_vec();
-        Some(Self { status, body })
+        let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
+        let field = |name: &str| fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let (_, length) = field("content-length")?;
+        let body = body.get(..length.trim().parse().ok()?)?.to_vec();
+        Some(Self { is_marked: field(MARK).is_some(), status, body })
     }
 
     pub(super) fn json(&self) -> Result<Value, Failure> {
@@ -143,6 +153,9 @@ mod tests {
     fn whole_answers_are_read_and_broken_ones_are_not() {
         let answer = Answer::read(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}").unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (404, &b"{}"[..]));
+        assert!(!answer.is_marked);
+        let ours = b"HTTP/1.1 200 OK\r\nTidegate-Admin: v1\r\ncontent-length: 0\r\n\r\n";
+        assert!(Answer::read(ours).unwrap().is_marked);
         for broken in [
             &b""[..],
             b"HTTP/1.1 200 OK\r\n",
