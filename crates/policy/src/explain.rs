@@ -7,6 +7,7 @@
 mod json;
 mod protecting;
 mod text;
+mod upstream;
 
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use tidegate_core::{Cost, Criticality, Moment, Ratio, Refusal, Usage};
 
 use crate::gate::SignalReading;
 use crate::policy::{KeySource, Line, Mode, Variation};
+
+pub use self::upstream::{UpstreamAnswer, UpstreamSeen};
 
 /// What would happen to a request at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +40,8 @@ pub struct Explanation {
     pub cost: Cost,
     /// Its rules, in order, those that do nothing included.
     pub rules: Vec<RuleExplanation>,
+    /// What stands behind the rules; none where nobody knows, or the route has no upstream or is exempt.
+    pub upstream: Option<UpstreamSeen>,
 }
 
 /// The route a request takes.

@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_core::Moment;
-use tidegate_policy::Readings;
+use tidegate_policy::explain::{Explanation, UpstreamAnswer, UpstreamSeen};
 use tidegate_policy::policy::{DegradeWhen, SignalFrom, SignalName};
-use tidegate_tower::{Clock, bulkhead};
+use tidegate_policy::{Attributes, Readings};
+use tidegate_tower::Clock;
+use tidegate_tower::bulkhead::{self, Foreseen};
 
 use crate::gateway::{Gateway, Shared};
 use crate::signals::{SignalStatus, UntoldSignal};
@@ -108,6 +110,37 @@ impl Gateway {
     pub fn upstreams(&self) -> Vec<UpstreamStatus> {
         let now = self.shared.clock.moment();
         self.settled().iter().map(|upstream| UpstreamStatus::of(upstream, now)).collect()
+    }
+
+    /// What would happen to a request now: by the rules, and at the upstream behind them. Charges nothing.
+    #[must_use]
+    pub fn explain(&self, attributes: &Attributes<'_>) -> Explanation {
+        let (gate, now) = (&self.shared.gate, self.shared.clock.now());
+        let mut explanation = gate.explain(now, attributes);
+        let policy = gate.policy();
+        let taken = explanation.route.as_ref().filter(|route| !route.is_exempt);
+        let route = taken.and_then(|taken| policy.routes.iter().find(|route| route.name == taken.name));
+        let name = route.and_then(|route| route.upstream.as_deref());
+        let upstreams = self.settled();
+        let upstream = upstreams.iter().find(|upstream| Some(upstream.spec.name.as_str()) == name);
+        explanation.upstream = upstream.map(|upstream| {
+            let (door, criticality) = (upstream.door(0), explanation.criticality);
+            let status = door.status(now.moment);
+            UpstreamSeen {
+                upstream: upstream.spec.name.clone(),
+                criticality,
+                shed: status.shed[criticality.index()],
+                limit: status.limit,
+                in_flight: status.in_flight,
+                waiting: status.waiting.iter().sum(),
+                answer: match door.foresee(criticality, gate.who(now, attributes)) {
+                    Foreseen::Place => UpstreamAnswer::Take,
+                    Foreseen::Wait => UpstreamAnswer::Wait,
+                    Foreseen::Refuse(refusal) => UpstreamAnswer::Refuse(refusal),
+                },
+            }
+        });
+        explanation
     }
 
     /// How much of its upstreams' capacity is wanted.

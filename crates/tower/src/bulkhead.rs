@@ -60,6 +60,9 @@ pub use self::waiting::Waiting;
 use crate::clock::Clock;
 use crate::guard::outcome_of;
 
+/// All places are taken, and nobody may wait for one.
+const FULL: Refusal = Refusal { reason: Reason::LimitReached, retry: Retry::After(TICK) };
+
 /// The right to be in flight at an upstream; it ends exactly once, completed or dropped.
 pub type Place = Permit<Arc<Bulkhead>>;
 
@@ -112,6 +115,17 @@ pub enum Entered {
     /// It waits for a place.
     Wait(Waiting),
     /// It may not go on.
+    Refuse(Refusal),
+}
+
+/// What would become of a request, as far as can be said before it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreseen {
+    /// It would go on at once.
+    Place,
+    /// It would wait, and then go on or be told that it took too long.
+    Wait,
+    /// It would not go on.
     Refuse(Refusal),
 }
 
@@ -196,10 +210,24 @@ impl Bulkhead {
         self.wait(now, criticality, who().key)
     }
 
+    /// What [`enter`](Self::enter) would make of a request now; takes and counts nothing.
+    #[must_use]
+    pub fn foresee(&self, criticality: Criticality, who: Who) -> Foreseen {
+        let shared = &*self.shared;
+        if let Verdict::Refuse(refusal) = shared.edge.decide(criticality, who.cohort) {
+            return Foreseen::Refuse(refusal);
+        }
+        let is_first = shared.waiting.load(Ordering::Relaxed) == 0;
+        match &shared.queue {
+            _ if is_first && self.has_free_place() => Foreseen::Place,
+            Some(_) => Foreseen::Wait,
+            None => Foreseen::Refuse(FULL),
+        }
+    }
+
     fn wait(self: &Arc<Self>, now: Moment, criticality: Criticality, caller: u64) -> Entered {
         let Some(queue) = &self.shared.queue else {
-            let refusal = Refusal { reason: Reason::LimitReached, retry: Retry::After(TICK) };
-            return Entered::Refuse(self.refuse(criticality, refusal));
+            return Entered::Refuse(self.refuse(criticality, FULL));
         };
         let (waiter, receiver) = Waiter::new(self);
         let mut left = Vec::new();

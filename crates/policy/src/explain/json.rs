@@ -2,7 +2,7 @@ use serde_json::{Map, Value, json};
 
 use tidegate_core::shed::Cohort;
 
-use super::{Answer, Because, Explanation, RuleExplanation, RuleKind};
+use super::{Answer, Because, Explanation, RuleExplanation, RuleKind, UpstreamSeen};
 use crate::gate::SignalReading;
 use crate::policy::Variation;
 use crate::record::{cost_json, millis_json, retry_json};
@@ -11,18 +11,20 @@ impl Explanation {
     /// As JSON, version 1 of its schema.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let refused_by = self.refused_by();
+        let refusing = self.upstream.as_ref().filter(|upstream| upstream.refuses());
+        let refusing = refusing.map(|upstream| format!("upstream:{}", upstream.upstream));
+        let refused_by = self.refused_by().map(|rule| rule.rule.clone()).or(refusing);
         json!({
             "v": 1,
             "policy_version": self.version,
             "method": self.method,
             "path": self.path,
-            "decision": match (&self.route, refused_by) {
+            "decision": match (&self.route, &refused_by) {
                 (None, _) => "no_route",
                 (Some(_), Some(_)) => "refused",
                 (Some(_), None) => "admitted",
             },
-            "refused_by": refused_by.map(|rule| rule.rule.as_str()),
+            "refused_by": refused_by,
             "wait_ms": millis_json(self.wait()),
             "route": self.route.as_ref().map(|route| json!({
                 "name": route.name,
@@ -43,6 +45,7 @@ impl Explanation {
             })),
             "cost": cost_json(self.cost),
             "rules": self.rules.iter().map(RuleExplanation::to_json).collect::<Vec<_>>(),
+            "upstream": self.upstream.as_ref().map(UpstreamSeen::to_json),
             "text": self.to_string(),
         })
     }

@@ -109,7 +109,7 @@ impl Display for Amount {
     }
 }
 
-struct Percent(f64);
+pub(super) struct Percent(pub(super) f64);
 
 impl Display for Percent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

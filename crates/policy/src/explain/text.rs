@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Reason, Refusal, Retry};
 
-use super::{Answer, Because, CallerSeen, Explanation, KeyPart, RuleExplanation, RuleKind};
+use super::{Answer, Because, CallerSeen, Explanation, KeyPart, RuleExplanation, RuleKind, UpstreamSeen};
 use crate::policy::{KeySource, Mode, Variation};
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { method, path, .. } = self;
-        match self.refused_by() {
-            None if self.route.is_none() => {
+        let ahead = self.upstream.as_ref().and_then(UpstreamSeen::verdict);
+        match (self.refused_by(), ahead) {
+            (None, _) if self.route.is_none() => {
                 writeln!(f, "{method} {path} is taken by no route: the gateway answers 404.")?;
             }
-            None if self.wait().is_zero() => writeln!(f, "{method} {path} would pass.")?,
-            None => writeln!(f, "{method} {path} would pass after a wait of {}.", Time(self.wait()))?,
-            Some(rule) => {
+            (None, Some(verdict)) => writeln!(f, "{method} {path} {verdict}")?,
+            (None, None) if self.wait().is_zero() => writeln!(f, "{method} {path} would pass.")?,
+            (None, None) => writeln!(f, "{method} {path} would pass after a wait of {}.", Time(self.wait()))?,
+            (Some(rule), _) => {
                 writeln!(f, "{method} {path} would be refused by rule `{}`: {}", rule.rule, why(rule))?;
             }
         }
@@ -43,6 +45,9 @@ impl Display for Explanation {
             writeln!(f, "Caller: {caller}.")?;
         }
         writeln!(f, "Cost: {}.", self.cost)?;
+        if let Some(upstream) = &self.upstream {
+            writeln!(f, "Upstream: {upstream}.")?;
+        }
         if !self.rules.is_empty() {
             writeln!(f)?;
         }

@@ -42,6 +42,7 @@ impl Gate {
             caller: (!walk.checks().is_empty()).then(|| caller(&walk)),
             cost: walk.cost,
             rules: rules.collect(),
+            upstream: None,
         }
     }
 }

@@ -93,10 +93,7 @@ pub(super) async fn explain(
     });
     let request = Imagined::new(method, &path, sent(fields.given("headers"))?, client.transpose()?);
     let request = request.map_err(Refusal::bad)?;
-    let explained = shared.aside(move |shared| {
-        let station = &shared.station;
-        station.gate().explain(station.now(), &request.attributes())
-    });
+    let explained = shared.aside(move |shared| shared.station.explain(&request.attributes()));
     let explanation = explained.await?;
     let wants_text = headers.get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"text/plain"));
     Ok(if wants_text {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_core::{Criticality, Ratio, WallTime};
-use tidegate_policy::{Format, Gate, Now, Problem, Source, problem};
+use tidegate_policy::{Attributes, Explanation, Format, Gate, Now, Problem, Source, problem};
 
 pub use self::overload::{
     CapacityStatus, ConcurrencyStatus, DegradeSwitch, Gone, SignalStatus, SwitchedRoute,
@@ -37,6 +37,9 @@ pub trait Station: Send + Sync + 'static {
 
     /// What it has counted.
     fn figures(&self) -> Figures;
+
+    /// What would happen to a request now; charges nothing.
+    fn explain(&self, attributes: &Attributes<'_>) -> Explanation;
 
     /// How its upstreams are, in the order of the policy.
     fn upstreams(&self) -> Vec<UpstreamStatus>;

@@ -1,7 +1,7 @@
 //! `tidegate explain`: what would happen to a request, rule by rule, and why.
 //!
 //! The gate here is fresh: nobody has used anything yet. `--after 20` lets that many such requests pass the gate
-//! in the same instant first, so that a quota can be seen to run out.
+//! in the same instant first, so that a quota can be seen to run out. How busy the upstream is, only a running gateway knows.
 
 use std::io::Write;
 
@@ -15,6 +15,10 @@ use crate::cli::Explain;
 
 /// Any moment will do: nothing has happened before it.
 const NOW: Now = Now { moment: Moment::from_nanos(1_000_000_000_000), wall: WallTime::from_unix_seconds(0) };
+
+/// What the answer leaves open.
+const RULES_ONLY: &str =
+    "This is what the rules say; how busy the upstream is, a running gateway knows: `tidegate ctl explain`.";
 
 /// Nobody chooses keys against a gate that lives for one answer.
 const SEED: u64 = 0;
@@ -46,6 +50,10 @@ pub fn write(
         writeln!(page, "{:#}", explanation.to_json())?;
     } else {
         write!(page, "{explanation}")?;
+        // Of others there is nothing more to know.
+        if explanation.route.as_ref().is_some_and(|route| !route.is_exempt) {
+            write!(page, "\n{RULES_ONLY}\n")?;
+        }
     }
     drop(before);
     Ok(Ended::Done)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::{Criticality, WallTime};
-use tidegate_policy::{Format, Gate, Now};
+use tidegate_policy::{Attributes, Explanation, Format, Gate, Now};
 use tidegate_proxy::AttemptOutcome;
 use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, RouteCounts};
 use tidegate_tower::Clock;
@@ -57,6 +57,10 @@ impl Station for Keeper {
             attempts: self.gateway().upstreams().iter().flat_map(attempts).collect(),
             unlogged: counted.unlogged,
         }
+    }
+
+    fn explain(&self, attributes: &Attributes<'_>) -> Explanation {
+        self.gateway().explain(attributes)
     }
 
     fn upstreams(&self) -> Vec<UpstreamStatus> {

@@ -12,7 +12,7 @@ use tidegate::admin::{
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, Ratio, WallTime};
-use tidegate_policy::{Attributes, Decision, DecisionId, Format, Gate, Now, Source};
+use tidegate_policy::{Attributes, Decision, DecisionId, Explanation, Format, Gate, Now, Source};
 
 /// Three callers' quotas, places in flight, a rule that everybody shares and one that sheds.
 pub(crate) const POLICY: &str = r#"
@@ -256,6 +256,10 @@ impl Station for Small {
             }],
             unlogged: 0,
         }
+    }
+
+    fn explain(&self, attributes: &Attributes<'_>) -> Explanation {
+        self.gate.explain(self.now(), attributes)
     }
 
     fn upstreams(&self) -> Vec<UpstreamStatus> {

@@ -54,6 +54,52 @@ fn an_upstream_without_room_is_named_wherever_refusals_are_told() {
     assert_eq!(first.response().status(), 200);
 }
 
+/// What the admin API says would happen to `GET /`.
+fn explained(gateway: &Operated) -> serde_json::Value {
+    let answer = gateway.ask("POST", "/api/v1/explain", r#"{"path": "/", "client": "127.0.0.1"}"#);
+    let explanation = answer.json();
+    assert_is("Explanation", &explanation);
+    explanation
+}
+
+#[test]
+fn what_is_explained_is_what_a_busy_upstream_does() {
+    let latch = Latch::default();
+    let held = latch.clone();
+    let upstream = Upstream::answering(move |request| {
+        if request.target() == "/held" {
+            held.wait();
+        }
+        Answer::text("hello")
+    });
+    let gateway = narrow(&upstream);
+    assert_eq!(explained(&gateway)["upstream"]["answer"], "take");
+    let mut first = gateway.gateway.connect();
+    first.send(request("GET", "/held", &[], ""));
+    upstream.wait_for(1);
+    let text = explained(&gateway)["text"].as_str().unwrap().to_owned();
+    let waits =
+        "GET / would have to wait for a place at upstream `orders`: 1 of 1 in flight and 0 waiting.\n";
+    assert!(text.starts_with(waits), "{text}");
+
+    // Nobody is served, so the edge rises until it refuses whoever comes.
+    let began = Instant::now();
+    while explained(&gateway)["decision"] == "admitted" {
+        assert!(began.elapsed() < PATIENCE, "the edge stays open");
+        assert_eq!(gateway.gateway.get("/", &[]).status(), 503);
+    }
+    let refused = explained(&gateway);
+    assert_eq!(refused["refused_by"], "upstream:orders", "{refused:#}");
+    assert_eq!(refused["upstream"]["reason"], "shed");
+    let begins = "GET / would be refused by upstream `orders`: it sheds ";
+    assert!(refused["text"].as_str().unwrap().starts_with(begins), "{refused:#}");
+    assert_eq!(gateway.gateway.get("/", &[]).status(), 503);
+    let decision = &gateway.get("/api/v1/decisions?refused=1")["decisions"][0];
+    assert_eq!(decision["reason"], "shed", "{decision:#}");
+    latch.open();
+    assert_eq!(first.response().status(), 200);
+}
+
 /// Everything is sheddable, and is shed within a second or two when the signal says so.
 const SHED: &str = "[criticality]\ndefault = \"sheddable\"\n[signal.db_load]\nfrom = \"api\"\n\
                     [rule.worker_usage]\nkind = \"shed\"\ntarget = { db_load = 0.5 }\norder = [\"sheddable\"]\n\

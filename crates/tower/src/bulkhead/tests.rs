@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tidegate_core::Criticality::{self, Critical, CriticalPlus, Sheddable, SheddablePlus};
 use tidegate_core::permit::Outcome;
-use tidegate_core::shed::{Cohort, Epoch};
+use tidegate_core::shed::{Cohort, Edge, Epoch};
 use tidegate_policy::policy::{Concurrency, Endpoint, LimitAlgorithm, Upstream, WaitingOrder, WaitingQueue};
 
 use tidegate_core::Ratio;
@@ -46,6 +46,30 @@ fn waiting(entered: Entered) -> Waiting {
     match entered {
         Entered::Wait(waiting) => waiting,
         other => panic!("all places are taken, but {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_foreseen_is_what_happens() {
+    let who = Who { cohort: Cohort::of(b"ann", Epoch(0)), key: 0 };
+    for (timeout, full) in [(50 * MS, Foreseen::Wait), (Duration::ZERO, Foreseen::Refuse(FULL))] {
+        let (bulkhead, clock) = bulkhead(1, timeout);
+        assert_eq!(bulkhead.foresee(Critical, who), Foreseen::Place);
+        let first = place(enter(&bulkhead, &clock, Critical));
+        assert_eq!(bulkhead.foresee(Critical, who), full);
+        let second = enter(&bulkhead, &clock, Critical);
+        assert_eq!(matches!(second, Entered::Wait(_)), full == Foreseen::Wait);
+        let counted = bulkhead.status(clock.moment());
+        assert_eq!(bulkhead.foresee(CriticalPlus, who), full);
+        assert_eq!(bulkhead.status(clock.moment()), counted, "a question leaves no trace");
+        drop((first, second));
+        assert_eq!(bulkhead.foresee(Critical, who), Foreseen::Place);
+        let edge = Edge::new(Cohort::COUNT.into()).unwrap();
+        bulkhead.shared.edge.publish(edge, TICK);
+        let Foreseen::Refuse(refusal) = bulkhead.foresee(Sheddable, who) else {
+            panic!("the edge is closed")
+        };
+        assert_eq!(refusal.reason, Reason::Shed);
     }
 }
 
