@@ -242,7 +242,10 @@ impl Shared {
             upstreams.iter().filter_map(|upstream| of(upstream)).max_by(f64::total_cmp)
         };
         match name {
-            SignalName::InFlight => greatest(&|upstream| Some(upstream.door(0).busy())),
+            SignalName::InFlight => {
+                let just_now = || greatest(&|upstream| Some(upstream.door(0).busy()));
+                self.signals.told_lately(name, now).or_else(just_now)
+            }
             SignalName::QueueDelay => {
                 greatest(&|upstream| Some(upstream.door(0).queue_delay(now).as_secs_f64()))
             }
@@ -257,6 +260,11 @@ impl Shared {
     /// Tells the gate what is known, so that its shed and reserve rules can follow.
     pub(crate) fn steer(&self, upstreams: &[Arc<Upstream>]) {
         let now = self.clock.now();
+        let busy = upstreams.iter().map(|upstream| upstream.door(0).busy()).max_by(f64::total_cmp);
+        if let Some(busy) = busy {
+            // Looked at just now, it is nothing or everything: of one place, one request takes all.
+            self.signals.tell(&SignalName::InFlight, now.moment, busy);
+        }
         let policy = self.gate.policy();
         let own = policy.signals.iter().map(|signal| SignalName::Own(Arc::clone(&signal.name)));
         let names = SignalName::KNOWN.into_iter().chain(own);

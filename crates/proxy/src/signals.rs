@@ -2,14 +2,14 @@
 //!
 //! | signal | is | measured by |
 //! |---|---|---|
-//! | `in_flight` | the fullest upstream's places in use, as a share of its limit | the bulkheads, when asked |
+//! | `in_flight` | the fullest upstream's places in use, as a share of its limit | the bulkheads, four times a second or more |
 //! | `queue_delay` | the longest wait for a place, upstream by upstream | the bulkheads, when asked |
 //! | `event_loop` | how late the latest worker's loop is | the workers, twenty times a second |
 //! | `upstream_utilization` | the busiest upstream, as it says itself | load reports on answers |
 //! | `cpu`, `memory`, `memory_pressure` | of this process | whoever runs the gateway tells them |
 //! | a signal of the policy's own | what it means is known to its author | a field of answers, or the admin API |
 //!
-//! What is told is smoothed over a second and forgotten after ten: a sampler that hangs must not shed traffic for
+//! What is told, and the places in use, are smoothed over a second and forgotten after ten: a sampler that hangs must not shed traffic for
 //! ever, nor let everything pass.
 
 use std::collections::BTreeMap;

@@ -68,6 +68,7 @@ fn what_is_asked_is_told_in_words_and_tables() {
     assert!(decisions.contains("GET /v1/orders  ann     refused   per_key  quota_spent"), "{decisions}");
     let decision = shell.said(&["decision", &ids[7].to_string()]);
     assert!(decision.contains("reason       quota_spent\n"), "{decision}");
+    assert_eq!(shell.said(&["decision", &format!("urn:tidegate:decision:{}", ids[7])]), decision);
     assert_eq!(shell.said(&["counter", "places", "ann"]), "0 of 50 in flight by rule places: 50 left\n");
     let explained = shell.said(&["explain", "GET /v1/orders x-api-key:ann"]);
     assert!(explained.contains("per_key") && explained.contains("refuse"), "{explained}");

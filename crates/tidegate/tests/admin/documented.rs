@@ -1,6 +1,13 @@
 //! The examples of the reference are sent as they are written.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use saphyr_parser::{Event, Parser};
+use tidegate_core::concurrency::Why;
+use tidegate_core::permit::Outcome;
+use tidegate_core::{Cost, Criticality, Reason, Retry, WallTime};
+use tidegate_policy::{DecisionId, ReasonWord, Record};
 
 use crate::http::{ask_with, get};
 use crate::published::assert_is;
@@ -76,4 +83,103 @@ fn the_snippets_for_autoscalers_are_yaml_and_ask_for_what_there_is() {
     }
     // An average would divide by the number of instances what is a ratio already.
     assert!(all("metricType").iter().all(|kind| kind == "Value"));
+}
+
+/// The cells of a table's rows, without the marks around words.
+fn rows(section: &str) -> impl Iterator<Item = Vec<String>> {
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let bare = |cell: &str| cell.trim().replace('`', "");
+    rows.map(move |row| row.trim_matches('|').split('|').map(bare).collect())
+}
+
+const LOG: &str = include_str!("../../../../docs/reference/access-log.md");
+
+#[test]
+fn the_page_of_the_access_log_has_every_field() {
+    let record = Record {
+        time: WallTime::from_unix_seconds(0),
+        id: "00c0ffee00c0ffee".parse::<DecisionId>().unwrap(),
+        method: "GET".to_owned(),
+        path: "/".to_owned(),
+        route: Some("orders".to_owned()),
+        caller: Some("ann".to_owned()),
+        fingerprint: Some(1),
+        criticality: Criticality::Critical,
+        cost: Cost::ONE,
+        is_admitted: true,
+        rule: Some("per_key".to_owned()),
+        reason: Some("quota_spent".to_owned()),
+        retry: Some(Retry::Never),
+        shadow_refusals: vec!["other".to_owned()],
+        wait: Duration::from_secs(1),
+        duration: Some(Duration::from_secs(1)),
+        status: Some(200),
+        outcome: Some(Outcome::Ok),
+    };
+    let written = record.to_json();
+    let written: BTreeSet<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
+    let (_, fields) = LOG.split_once("## Fields").unwrap();
+    let (fields, _) = fields.split_once("## Reasons").unwrap();
+    let first: Vec<String> = rows(fields).map(|row| row[0].clone()).collect();
+    let documented: BTreeSet<&str> = first.iter().flat_map(|names| names.split(", ")).collect();
+    assert_eq!(documented, written);
+}
+
+#[test]
+fn the_page_of_the_access_log_has_every_reason_and_its_word_in_metrics() {
+    const REASONS: [Reason; 13] = [
+        Reason::QuotaSpent,
+        Reason::CostAboveBurst,
+        Reason::WaitTooLong,
+        Reason::LimitReached,
+        Reason::Blocked,
+        Reason::OverflowSpent,
+        Reason::Shed,
+        Reason::Reserved,
+        Reason::QueueFull,
+        Reason::Displaced,
+        Reason::StandingQueue,
+        Reason::DeadlinePassed,
+        Reason::AmbiguousKey,
+    ];
+    let (_, reasons) = LOG.split_once("## Reasons").unwrap();
+    let mut documented = BTreeSet::new();
+    for row in rows(reasons) {
+        let [written, said_by, _, word] = row.try_into().unwrap();
+        let reason = REASONS.into_iter().find(|reason| reason.as_str() == written).unwrap();
+        let kind = said_by.split(' ').next().unwrap();
+        let expected = match kind {
+            "upstream" => ReasonWord::of_reason(reason).as_str(),
+            "rate" => ReasonWord::Quota.as_str(),
+            "any" => reason.as_str(),
+            other => other,
+        };
+        assert_eq!(word, expected, "{written} said by {said_by}");
+        documented.insert(reason);
+    }
+    assert_eq!(documented, BTreeSet::from(REASONS));
+}
+
+#[test]
+fn every_reason_of_a_limit_is_explained() {
+    const PAGE: &str = include_str!("../../../../docs/explanation/signals.md");
+    for why in [
+        Why::Headroom,
+        Why::SlowStart,
+        Why::Queueing,
+        Why::Overloaded,
+        Why::Objective,
+        Why::Throughput,
+        Why::Probe,
+        Why::Steady,
+        Why::Unused,
+        Why::Unproven,
+        Why::Dependency,
+        Why::Floor,
+        Why::Ceiling,
+        Why::Fixed,
+        Why::Operator,
+    ] {
+        assert!(rows(PAGE).any(|row| row[0].split(", ").any(|name| name == why.as_str())), "{why}");
+    }
 }

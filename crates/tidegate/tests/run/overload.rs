@@ -100,6 +100,32 @@ fn what_is_explained_is_what_a_busy_upstream_does() {
     assert_eq!(first.response().status(), 200);
 }
 
+#[test]
+fn places_in_use_are_told_smoothed() {
+    let latch = Latch::default();
+    let held = latch.clone();
+    let upstream = Upstream::answering(move |_| {
+        held.wait();
+        Answer::text("hello")
+    });
+    let gateway = narrow(&upstream);
+    let reading = |signals: &serde_json::Value| {
+        let known = signals["signals"].as_array().unwrap();
+        known.iter().find(|signal| signal["signal"] == "in_flight").unwrap()["value"].as_f64().unwrap()
+    };
+    let mut first = gateway.gateway.connect();
+    first.send(request("GET", "/", &[], ""));
+    upstream.wait_for(1);
+    // The one place is taken at once; the signal is on its way there.
+    gateway.until("/api/v1/signals", |signals| {
+        let reading = reading(&signals.json());
+        reading > 0.05 && reading < 0.95
+    });
+    gateway.until("/api/v1/signals", |signals| reading(&signals.json()) > 0.95);
+    latch.open();
+    assert_eq!(first.response().status(), 200);
+}
+
 /// Everything is sheddable, and is shed within a second or two when the signal says so.
 const SHED: &str = "[criticality]\ndefault = \"sheddable\"\n[signal.db_load]\nfrom = \"api\"\n\
                     [rule.worker_usage]\nkind = \"shed\"\ntarget = { db_load = 0.5 }\norder = [\"sheddable\"]\n\

@@ -60,7 +60,9 @@ fn looking() -> Vec<Command> {
             .about("The last decisions")
             .arg(flag("refused", "Only refused ones"))
             .arg(count("20", 1280)),
-        Command::new("decision").about("One of the last decisions").arg(word("ID", "Its number")),
+        Command::new("decision")
+            .about("One of the last decisions")
+            .arg(word("ID", "Its number, also as urn:tidegate:decision:NUMBER")),
         Command::new("explain")
             .about("What would happen to a request now, rule by rule, and why")
             .arg(word("REQUEST", "Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"))
