@@ -6,7 +6,7 @@
 //! | first that holds | health | begins with |
 //! |---|---|---|
 //! | it starts, it drains | yellow | `Starting`, `Draining` |
-//! | the policy on disk is wrong | red | `Red` |
+//! | the policy on disk is wrong, or waits for a restart | red | `Red` |
 //! | an upstream fails half of its attempts, of at least 20 | red | `Red` |
 //! | requests are shed | yellow | `Shedding` |
 //! | a rule has no room for new keys | yellow | `Strained` |
@@ -89,8 +89,9 @@ impl Situation<'_> {
     fn wrong_policy(&self) -> Option<(Health, String)> {
         let failure = self.load_failure?;
         let since = time_text(failure.since);
+        let how = if failure.needs_restart { "waits for a restart" } else { "is wrong" };
         let sentence = format!(
-            "Red: the policy on disk is wrong since {since} ({}); version {} stays.",
+            "Red: the policy on disk {how} since {since} ({}); version {} stays.",
             failure.summary.trim_end_matches('.'),
             self.policy_version
         );
@@ -248,6 +249,7 @@ mod tests {
         assert_eq!(said(&rates), "red Red: upstream orders fails 83 % of its attempts.");
         let failure = LoadFailure {
             since: WallTime::from_unix_seconds(951_782_400),
+            needs_restart: false,
             summary: "2 errors.".to_owned(),
             findings: None,
         };

@@ -336,6 +336,8 @@ impl Findings {
 pub struct LoadFailure {
     /// Since when.
     pub since: WallTime,
+    /// Whether it is right, and only a new start can take it.
+    pub needs_restart: bool,
     /// In one sentence.
     pub summary: String,
     /// What is wrong, if it could be read at all.

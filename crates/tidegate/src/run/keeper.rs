@@ -177,6 +177,7 @@ impl Keeper {
 
     fn not_loaded(&self, why: NotTaken) {
         self.load_failures.fetch_add(1, Ordering::Relaxed);
+        let needs_restart = matches!(why, NotTaken::NeedsRestart(_));
         let (text, summary, findings) = match why {
             NotTaken::Wrong(findings) => {
                 let text = format!("{}{}", findings.text, findings.summary);
@@ -189,7 +190,7 @@ impl Keeper {
         {
             let mut state = self.state();
             let since = state.failure.as_ref().map_or_else(|| self.clock.now().wall, |failure| failure.since);
-            state.failure = Some(LoadFailure { since, summary, findings });
+            state.failure = Some(LoadFailure { since, needs_restart, summary, findings });
         }
         let version = self.version();
         say_findings(&format!("{text}\nPolicy not loaded; the running one (version {version}) stays.\n"));

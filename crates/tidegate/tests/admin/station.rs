@@ -174,7 +174,12 @@ impl Small {
     }
 
     pub(crate) fn fail(&self, summary: &str) {
-        let failure = LoadFailure { since: self.now().wall, summary: summary.to_owned(), findings: None };
+        let failure = LoadFailure {
+            since: self.now().wall,
+            needs_restart: false,
+            summary: summary.to_owned(),
+            findings: None,
+        };
         *self.failure.lock().unwrap() = Some(failure);
         self.failures.fetch_add(1, Ordering::Relaxed);
     }

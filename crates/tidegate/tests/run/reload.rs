@@ -209,6 +209,9 @@ fn what_takes_a_restart_is_told() {
     ] {
         gateway.rewrite(&changed);
         gateway.says(&format!("error: tidegate.toml: {why}, which takes a restart"));
+        let verdict = gateway.get("/api/v1/status")["verdict"].to_string();
+        assert!(verdict.contains("Red: the policy on disk waits for a restart since "), "{verdict}");
+        assert!(verdict.contains(&format!("(tidegate.toml: {why}, which takes a restart); ")), "{verdict}");
         let refused = gateway.put(&changed);
         assert_eq!(refused.status(), 409, "{refused:?}");
         assert_eq!(refused.json()["detail"], format!("sent: {why}, which takes a restart"));

@@ -45,9 +45,9 @@ pub fn command() -> Command {
 
 fn looking() -> Vec<Command> {
     vec![
-        Command::new("status").about("How it goes, in one sentence and some numbers"),
-        Command::new("rules").about("The rules with their modes and counts"),
-        Command::new("callers")
+        named("status", "tidegate ctl status").about("How it goes, in one sentence and some numbers"),
+        named("rules", "tidegate ctl rules").about("The rules with their modes and counts"),
+        named("callers", "tidegate ctl callers --sort cost -n 5")
             .about("The heaviest callers")
             .arg(
                 option("sort", "BY", "By what")
@@ -55,29 +55,30 @@ fn looking() -> Vec<Command> {
                     .default_value("refused"),
             )
             .arg(count("20", 32)),
-        Command::new("overrides").about("Callers with a limit of their own for a time"),
-        Command::new("decisions")
+        named("overrides", "tidegate ctl overrides").about("Callers with a limit of their own for a time"),
+        named("decisions", "tidegate ctl decisions --refused -n 50")
             .about("The last decisions")
             .arg(flag("refused", "Only refused ones"))
             .arg(count("20", 1280)),
-        Command::new("decision")
+        named("decision", "tidegate ctl decision 00c0ffee00c0ffee")
             .about("One of the last decisions")
             .arg(word("ID", "Its number, also as urn:tidegate:decision:NUMBER")),
-        Command::new("explain")
+        named("explain", "tidegate ctl explain 'POST /v1/charges x-api-key:acct_1'")
             .about("What would happen to a request now, rule by rule, and why")
             .arg(word("REQUEST", "Method, path and header fields: 'POST /v1/charges x-api-key:acct_1'"))
             .args(imagined()),
-        Command::new("upstreams").about("How the upstreams are, and what their limits do"),
-        Command::new("capacity").about("How much capacity is wanted: what an autoscaler reads"),
-        Command::new("signals").about("The signals with their readings and targets"),
-        Command::new("routes").about("The routes with their cheaper answers"),
+        named("upstreams", "tidegate ctl upstreams").about("How the upstreams are, and what their limits do"),
+        named("capacity", "tidegate ctl capacity --json")
+            .about("How much capacity is wanted: what an autoscaler reads"),
+        named("signals", "tidegate ctl signals").about("The signals with their readings and targets"),
+        named("routes", "tidegate ctl routes").about("The routes with their cheaper answers"),
     ]
 }
 
 fn changing() -> Vec<Command> {
     let file = || Arg::new("FILE").required(true).value_parser(value_parser!(PathBuf)).help("The policy");
     vec![
-        Command::new("mode")
+        named("mode", "tidegate ctl mode per_key shadow --for 10min")
             .about("Switch a rule, for a time or for good")
             .arg(word("RULE", "The rule"))
             .arg(
@@ -87,7 +88,7 @@ fn changing() -> Vec<Command> {
                     .help("The mode; `policy` for what the policy says"),
             )
             .arg(for_how_long()),
-        Command::new("degrade")
+        named("degrade", "tidegate ctl degrade catalogue on --for 10min")
             .about("Give a route's cheaper answer, for a time or for good")
             .arg(word("ROUTE", "The route"))
             .arg(
@@ -96,8 +97,8 @@ fn changing() -> Vec<Command> {
                     .value_parser(["on", "auto"])
                     .help("`on`, or `auto` for what the policy says"),
             )
-            .arg(for_how_long().visible_alias("ttl")),
-        Command::new("signal")
+            .arg(for_how_long()),
+        named("signal", "tidegate ctl signal db_load 0.7")
             .about("Tell the reading of a signal that comes from here")
             .arg(word("NAME", "The signal, which has `from = \"api\"` in the policy"))
             .arg(
@@ -107,7 +108,7 @@ fn changing() -> Vec<Command> {
                     .value_parser(ValueParser::new(reading))
                     .help("Its reading, a number: 0.7"),
             ),
-        Command::new("override")
+        named("override", "tidegate ctl override acct_1 per_key --quota 50/s --burst 100 --for 1h")
             .about("Give a caller a limit of its own by a rule, for a time")
             .arg(word("CALLER", "Its identity"))
             .arg(word("RULE", "The rule"))
@@ -119,24 +120,40 @@ fn changing() -> Vec<Command> {
                     .conflicts_with_all(["quota", "burst"]),
             )
             .arg(for_how_long().default_value("1h")),
-        Command::new("override-clear")
+        named("override-clear", "tidegate ctl override-clear acct_1 per_key")
             .about("End a caller's own limit by a rule, or all of them")
             .arg(word("CALLER", "Its identity"))
             .arg(Arg::new("RULE").help("The rule; all without it")),
-        Command::new("counter")
+        named("counter", "tidegate ctl counter per_key acct_1")
             .about("What a key has used by a rule")
             .arg(word("RULE", "The rule"))
             .arg(word("KEY", "The key; parts with `|` between; `-` for requests without one"))
             .arg(flag("reset", "Forget it")),
-        Command::new("policy")
+        named("policy", "tidegate ctl policy check tidegate.toml")
             .about("The policy: read it, replace it, check another")
             .subcommand_required(true)
             .arg_required_else_help(true)
-            .subcommand(Command::new("get").about("Print the text that is decided with"))
-            .subcommand(Command::new("put").about("Take this policy, until the file changes").arg(file()))
-            .subcommand(Command::new("check").about("Say what is wrong with a policy").arg(file())),
-        Command::new("drain").about("Be not ready, finish what is in flight, end"),
+            .subcommand(
+                named("get", "tidegate ctl policy get > tidegate.toml")
+                    .about("Print the text that is decided with"),
+            )
+            .subcommand(
+                named("put", "tidegate ctl policy put tidegate.toml")
+                    .about("Take this policy, until the file changes")
+                    .arg(file()),
+            )
+            .subcommand(
+                named("check", "tidegate ctl policy check tidegate.toml")
+                    .about("Say what is wrong with a policy")
+                    .arg(file()),
+            ),
+        named("drain", "tidegate ctl drain").about("Be not ready, finish what is in flight, end"),
     ]
+}
+
+/// A command with an example of it.
+fn named(name: &'static str, example: &'static str) -> Command {
+    Command::new(name).after_help(format!("Example:\n  {example}"))
 }
 
 fn word(name: &'static str, help: &'static str) -> Arg {
@@ -153,7 +170,9 @@ fn count(usual: &'static str, most: i64) -> Arg {
 }
 
 fn for_how_long() -> Arg {
-    option("for", "TIME", "For how long: 10min").value_parser(ValueParser::new(length))
+    let time = option("for", "TIME", "For how long: 10min").value_parser(ValueParser::new(length));
+    // As the API calls it.
+    time.visible_alias("ttl")
 }
 
 fn length(text: &str) -> Result<String, String> {
@@ -284,6 +303,35 @@ mod tests {
         assert_eq!(before, behind);
         assert_eq!((before.admin.as_str(), before.is_json), ("a:1", true));
         assert_eq!(read_from("ctl status").unwrap().admin, "127.0.0.1:9900");
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_is_understood() {
+        fn all(command: &Command) -> Vec<&Command> {
+            command.get_subcommands().flat_map(|sub| [vec![sub], all(sub)].concat()).collect()
+        }
+        let ctl = command();
+        for sub in all(&ctl) {
+            let help = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let example =
+                help.strip_prefix("Example:\n  tidegate ").unwrap_or_else(|| panic!("{}", sub.get_name()));
+            // As a shell would read it, as far as these need it.
+            let (words, quoted) = example.split_once(" '").unwrap_or((example, ""));
+            let words = words.split(" >").next().unwrap_or_default();
+            let quoted = Some(quoted.trim_end_matches('\'')).filter(|quoted| !quoted.is_empty());
+            let words: Vec<&str> = words.split_whitespace().chain(quoted).collect();
+            assert!(words.contains(&sub.get_name()), "{example}");
+            let read = command().try_get_matches_from(&words);
+            assert!(read.is_ok(), "{example}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn how_long_has_two_names() {
+        for words in ["mode r shadow", "degrade r on", "override a r"] {
+            let named = |name| read_from(&format!("ctl {words} {name} 10min")).unwrap();
+            assert_eq!(named("--for"), named("--ttl"));
+        }
     }
 
     #[test]
