@@ -121,9 +121,9 @@ pub enum RuleKind {
     Reserve {
         /// How late the request would be shed.
         criticality: Criticality,
-        /// How many of them may be taken before a request of this criticality gets none.
+        /// How many of them may be taken before a request below the level gets none.
         open: u32,
-        /// From which criticality on that is all of them.
+        /// From which criticality on nobody is refused.
         kept_for: Criticality,
     },
     /// It sheds.

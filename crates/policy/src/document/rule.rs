@@ -60,7 +60,7 @@ section! {
         on_store_failure "on_store_failure": OnStoreFailure, Default("\"last_state\"", "the best guess there is"), "\"local_share\"", NotYet;
         /// What a reserve is a share of: requests in flight, 2 at least, or the limit of an upstream, as it is at the moment.
         capacity "capacity": Capacity, Nothing("a reserve rule needs one"), "\"upstream:orders\"", Built;
-        /// The share that only one criticality and higher ones may use.
+        /// The share that only one criticality and higher ones may use. They are counted and never refused by it: the upstream's own limit and queue bound them. Lower ones are refused while what is in flight is at what is open to anybody.
         reserve "reserve": Named<Percent>, Nothing("a reserve rule needs one"), "{ critical = \"20%\" }", Built;
         /// The signals of overload and what they should stay below: shares (`in_flight`, `cpu`, `memory`, `memory_pressure`, `upstream_utilization`), lengths of time (`queue_delay`, `event_loop`), and for a `[signal.NAME]` a number or a share. Any signal above its target counts.
         target "target": Named<Target>, Nothing("a shed rule needs one"), "{ in_flight = \"80%\", queue_delay = \"5ms\", cpu = \"85%\" }", Built;

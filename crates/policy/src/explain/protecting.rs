@@ -17,9 +17,14 @@ impl RuleKind {
     pub(super) fn write(&self, f: &mut Formatter<'_>, usage: &Usage) -> fmt::Result {
         match self {
             Self::Rate | Self::Concurrency => Ok(()),
-            Self::Reserve { criticality, open, .. } => {
+            Self::Reserve { criticality, open, kept_for } => {
                 let (used, capacity) = (usage.used.whole(), usage.limit.whole());
-                write!(f, "{used} of {capacity} in flight, {open} open to {criticality}.")
+                write!(f, "{used} of {capacity} in flight, ")?;
+                if criticality < kept_for {
+                    write!(f, "{open} open to {criticality}.")
+                } else {
+                    write!(f, "{open} open to anybody; {criticality} is counted and not refused.")
+                }
             }
             Self::Shed { criticality, refused, cohort, signals, .. } => {
                 write_shedding(f, (*criticality, *refused, *cohort), signals)
@@ -31,17 +36,13 @@ impl RuleKind {
     pub(super) fn advice(&self, usage: &Usage) -> Option<String> {
         match self {
             Self::Rate | Self::Concurrency => None,
-            Self::Reserve { criticality, open, kept_for } => {
+            Self::Reserve { criticality, kept_for, .. } if criticality >= kept_for => None,
+            Self::Reserve { open, kept_for, .. } => {
                 let ended = match usage.used.whole().saturating_sub(u64::from(*open)) {
                     0 => "one of them has ended".to_owned(),
                     more => format!("{} of them have ended", more + 1),
                 };
-                let otherwise = if criticality < kept_for {
-                    format!(", or as {kept_for}")
-                } else {
-                    format!(", or with a capacity above {}", usage.used.whole())
-                };
-                Some(format!("It passes when {ended}{otherwise}."))
+                Some(format!("It passes when {ended}, or as {kept_for}."))
             }
             Self::Shed { passes_as, .. } => {
                 let otherwise = passes_as.map_or_else(String::new, |level| format!("as {level}, or "));
@@ -149,16 +150,19 @@ mod tests {
     #[test]
     fn a_reserve_says_what_is_open_to_whom() {
         let reserve =
-            |criticality, open| RuleKind::Reserve { criticality, open, kept_for: Criticality::Critical };
-        let said = |criticality, open, used| Said(reserve(criticality, open), used, 400).to_string();
+            |criticality| RuleKind::Reserve { criticality, open: 320, kept_for: Criticality::Critical };
+        let said = |criticality, used| Said(reserve(criticality), used, 400).to_string();
         assert_eq!(
-            said(Criticality::Sheddable, 320, 320),
+            said(Criticality::Sheddable, 320),
             "320 of 400 in flight, 320 open to sheddable. It passes when one of them has ended, or as critical."
         );
         assert_eq!(
-            said(Criticality::Critical, 400, 402),
-            "402 of 400 in flight, 400 open to critical. It passes when 3 of them have ended, or with a capacity \
-             above 402."
+            said(Criticality::SheddablePlus, 402),
+            "402 of 400 in flight, 320 open to sheddable_plus. It passes when 83 of them have ended, or as critical."
+        );
+        assert_eq!(
+            said(Criticality::Critical, 402),
+            "402 of 400 in flight, 320 open to anybody; critical is counted and not refused. "
         );
     }
 

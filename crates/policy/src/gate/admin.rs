@@ -17,7 +17,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tidegate_core::heavy::{Heavy, Ranking};
 use tidegate_core::keyed::Key;
 use tidegate_core::permit::Outcome;
-use tidegate_core::{Criticality, Invalid, Moment, Usage};
+use tidegate_core::{Invalid, Moment, Usage};
 
 use super::current::{Current, Own, Switch};
 use super::keys::{Keying, Part, written};
@@ -237,7 +237,7 @@ impl Gate {
             Measure::Rate(counter) => Some(counter.usage(key, now)),
             Measure::Places(table, limit) => Some(places(table.in_flight(key), *limit)),
             Measure::Reserved(reserved) => {
-                let capacity = reserved.room(Criticality::CriticalPlus).capacity;
+                let capacity = reserved.room().capacity;
                 Some(places(reserved.in_flight(key), capacity))
             }
             Measure::Shed(_) => None,

@@ -137,7 +137,7 @@ fn kind(walk: &Walk<'_>, now: Now, check: &Check) -> RuleKind {
     match (&limits.default.measure, &walk.ruled(check.rule).rule.limit) {
         (Measure::Places(..), _) => RuleKind::Concurrency,
         (Measure::Reserved(reserved), _) => {
-            let (criticality, open) = (walk.criticality, reserved.room(walk.criticality).ceiling);
+            let (criticality, open) = (walk.criticality, reserved.room().open);
             RuleKind::Reserve { criticality, open, kept_for: reserved.level() }
         }
         (Measure::Shed(shedder), Limit::Shed(spec)) => {
@@ -161,9 +161,10 @@ fn state(walk: &Walk<'_>, ask: &Ask<'_>, now: Now) -> (Usage, String) {
             (places(table.in_flight(ask.key), *limit), format!("{limit} in flight"))
         }
         Measure::Reserved(reserved) => {
-            let Room { capacity, ceiling } = reserved.room(walk.criticality);
+            let Room { capacity, open } = reserved.room();
             let taken = reserved.in_flight(ask.key);
-            let remaining = Cost::of(ceiling.saturating_sub(taken));
+            let most = if walk.criticality < reserved.level() { open } else { capacity };
+            let remaining = Cost::of(most.saturating_sub(taken));
             (Usage { remaining, ..places(taken, capacity) }, format!("{capacity} in flight"))
         }
         Measure::Shed(_) => (places(0, 0), String::new()),

@@ -5,11 +5,14 @@
 //! an upstream's limit, which moves: it is told every half a second and read with every request, together with what
 //! is open to anybody, from one word.
 //!
+//! Only who is below the level is refused. The others are counted, so that they take places from those below, and let
+//! through however many they are: the upstream has a limit of its own, and a queue in which they may wait.
+//!
 //! | limit told | a fifth kept | 85 in flight: sheddable | critical |
 //! |---|---|---|---|
 //! | 100 | 80 open | refused | admitted |
 //! | 120 | 96 open | admitted | admitted |
-//! | 60 | 48 open | refused | refused, until 26 have ended |
+//! | 60 | 48 open | refused, until 38 have ended | admitted, and waits at the upstream |
 //!
 //! A limit so small that the share would be all of it leaves one place open.
 
@@ -25,6 +28,9 @@ use crate::policy::{Capacity, Concurrency, Reserve};
 
 /// The limits of upstreams, by name, as they were told last.
 pub(crate) type ToldLimits = Vec<(Arc<str>, u32)>;
+
+/// What a reserve says to those it refuses. Nobody knows when a place will be free.
+const RESERVED: Refusal = Refusal { reason: Reason::Reserved, retry: Retry::After(Duration::ZERO) };
 
 /// The places of one reserve rule.
 #[derive(Debug)]
@@ -64,14 +70,18 @@ impl Reserved {
         self.word.store(u64::from(capacity) << 32 | u64::from(open), Ordering::Relaxed);
     }
 
-    /// How many places there are, and how many of them a request of this criticality may find taken.
-    pub(crate) fn room(&self, criticality: Criticality) -> Room {
+    /// How many places there are, and how many of them are open to anybody.
+    pub(crate) fn room(&self) -> Room {
         let word = self.word.load(Ordering::Relaxed);
-        let (capacity, open) = (upper(word), upper(word << 32));
-        Room { capacity, ceiling: if criticality < self.spec.level { open } else { capacity } }
+        Room { capacity: upper(word), open: upper(word << 32) }
     }
 
-    /// From which criticality on all places can be had.
+    /// How many places a request of this criticality may find taken.
+    fn ceiling(&self, criticality: Criticality) -> u32 {
+        if criticality < self.spec.level { self.room().open } else { u32::MAX }
+    }
+
+    /// From which criticality on nobody is refused.
     pub(crate) const fn level(&self) -> Criticality {
         self.spec.level
     }
@@ -85,39 +95,30 @@ impl Reserved {
     }
 
     pub(crate) fn peek(&self, key: Key, criticality: Criticality) -> Option<Refusal> {
-        let peeked = self.table.peek(key, self.room(criticality).ceiling);
-        peeked.refusal().map(|_| self.refusal(criticality))
+        self.table.peek(key, self.ceiling(criticality)).refusal().map(|_| RESERVED)
     }
 
     pub(crate) fn foresee(&self, key: Key, criticality: Criticality) -> Option<Verdict<ForeseenPlace<'_>>> {
-        let foreseen = self.table.foresee(key, self.room(criticality).ceiling)?;
-        Some(self.in_own_words(foreseen, criticality))
+        self.table.foresee(key, self.ceiling(criticality)).map(in_own_words)
     }
 
     pub(crate) fn take(&self, key: Key, criticality: Criticality) -> Verdict<Place> {
-        let taken = self.table.take(key, self.room(criticality).ceiling);
-        self.in_own_words(taken, criticality)
-    }
-
-    fn in_own_words<T>(&self, verdict: Verdict<T>, criticality: Criticality) -> Verdict<T> {
-        match verdict {
-            Verdict::Admit(taken) => Verdict::Admit(taken),
-            Verdict::Refuse(_) => Verdict::Refuse(self.refusal(criticality)),
-        }
-    }
-
-    fn refusal(&self, criticality: Criticality) -> Refusal {
-        let is_kept = criticality < self.spec.level;
-        let reason = if is_kept { Reason::Reserved } else { Reason::LimitReached };
-        Refusal { reason, retry: Retry::After(Duration::ZERO) }
+        in_own_words(self.table.take(key, self.ceiling(criticality)))
     }
 }
 
-/// How many places there are for a request.
+/// How many places there are, and how many of them are open to anybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) capacity: u32,
-    pub(crate) ceiling: u32,
+    pub(crate) open: u32,
+}
+
+fn in_own_words<T>(verdict: Verdict<T>) -> Verdict<T> {
+    match verdict {
+        Verdict::Admit(taken) => Verdict::Admit(taken),
+        Verdict::Refuse(_) => Verdict::Refuse(RESERVED),
+    }
 }
 
 const fn upper(word: u64) -> u32 {
@@ -145,35 +146,26 @@ mod tests {
     fn a_moving_limit_opens_and_closes_places_as_in_the_example() {
         let orders = || Capacity::Upstream("orders".into());
         let places = reserved(orders(), &[("orders".into(), 1_000)]);
-        let room = |level| places.room(level);
-        assert_eq!(room(Criticality::Critical), Room { capacity: 1_000, ceiling: 1_000 });
+        assert_eq!(places.room(), Room { capacity: 1_000, open: 800 });
         let key = places.table.key(&());
         let _held: Vec<_> =
             (0..85).map(|_| places.take(key, Criticality::Critical).admitted().unwrap()).collect();
-        for (limit, sheddable, critical) in [
-            (100, Some(Reason::Reserved), None),
-            (120, None, None),
-            (60, Some(Reason::Reserved), Some(Reason::LimitReached)),
-        ] {
+        for (limit, sheddable) in [(100, Some(Reason::Reserved)), (120, None), (60, Some(Reason::Reserved))] {
             places.follow(&[("other".into(), 7), ("orders".into(), limit)]);
             let answer = |level| places.peek(key, level).map(|refusal| refusal.reason);
             assert_eq!(answer(Criticality::SheddablePlus), sheddable, "{limit}");
-            assert_eq!(answer(Criticality::CriticalPlus), critical, "{limit}");
+            assert_eq!(answer(Criticality::CriticalPlus), None, "{limit}");
         }
         places.follow(&[]);
-        assert_eq!(room(Criticality::Critical).capacity, 60, "what is not told stays");
-        let told = [("orders".into(), 30)];
-        assert_eq!(
-            reserved(orders(), &told).room(Criticality::Sheddable),
-            Room { capacity: 30, ceiling: 24 }
-        );
+        assert_eq!(places.room(), Room { capacity: 60, open: 48 }, "what is not told stays");
+        assert_eq!(reserved(orders(), &[("orders".into(), 30)]).room(), Room { capacity: 30, open: 24 });
     }
 
     #[test]
     fn one_place_stays_open_however_small_the_limit() {
         for limit in [0, 1] {
             let places = reserved(Capacity::Places(limit), &[]);
-            assert_eq!(places.room(Criticality::Sheddable), Room { capacity: 1, ceiling: 1 });
+            assert_eq!(places.room(), Room { capacity: 1, open: 1 });
         }
     }
 }

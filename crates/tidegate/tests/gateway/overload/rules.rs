@@ -32,7 +32,7 @@ fn the_last_places_are_kept_for_what_matters() {
         let upstream = holding(&latch);
         let guarded = Guarded::before(
             &upstream,
-            "algorithm = 'fixed'\nmax = 4",
+            "algorithm = 'fixed'\nmax = 4\nqueue = { timeout = '60s', order = 'fifo' }",
             &format!(
                 "{BELIEVED}
                 [rule.kept]
@@ -54,7 +54,9 @@ fn the_last_places_are_kept_for_what_matters() {
         assert_eq!(get(&guarded, "/", "critical", "a").status(), 200);
         held.extend([hold("critical"), hold("critical_plus")]);
         upstream.wait_for(5);
-        assert_is_refused(&get(&guarded, "/", "critical_plus", "a"), "kept");
+        held.extend([hold("critical"), hold("critical_plus")]);
+        guarded.until(|orders| orders["waiting"] == 2);
+        assert_is_refused(&get(&guarded, "/", "sheddable", "a"), "kept");
         latch.open();
         for client in &mut held {
             assert_eq!(client.response().status(), 200);
