@@ -26,7 +26,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use tidegate_core::Refusal;
 use tidegate_policy::policy::Route;
-use tidegate_policy::{Admitted, Attributes, Decision, Now, Record, Refused, Turned};
+use tidegate_policy::{Admitted, Attributes, Cause, Decision, Now, Record, Refused, Turned};
 use tidegate_tower::bulkhead::Entering;
 use tidegate_tower::respond::{Page, Speech, Trouble};
 use tidegate_tower::{Admission, Clock, Peer};
@@ -184,7 +184,10 @@ impl<'a> Walk<'a> {
         let gate = &self.caller.worker.shared.gate;
         let mut admitted = match gate.decide(self.now, attributes) {
             Decision::Admit(admitted) => admitted,
-            Decision::Refuse(refused) => return Err(self.refused(&refused, attributes)),
+            Decision::Refuse(refused) => {
+                self.held_back(&refused);
+                return Err(self.refused(&refused, attributes));
+            }
         };
         let figures = match admitted.route() {
             Some(route) => self.settings.route(&route.name),
@@ -217,6 +220,15 @@ impl<'a> Walk<'a> {
         let (clock, respond) = (Arc::clone(&self.settings.clock), Arc::clone(&self.settings.respond));
         let admission = Admission::new(admitted, request.method(), clock, respond);
         Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted)), way))
+    }
+
+    /// Tells the upstream's entrance of a request that a rule refused to spare it.
+    fn held_back(&self, refused: &Refused) {
+        let is_spared = matches!(refused.cause, Cause::Reserve | Cause::Shed);
+        let upstream = refused.route().upstream.as_deref().filter(|_| is_spared);
+        if let Some(upstream) = upstream.and_then(|name| self.settings.upstream(name)) {
+            upstream.door(self.caller.worker.number).held_back();
+        }
     }
 
     /// The answer to a request that may not pass.

@@ -225,6 +225,12 @@ impl Bulkhead {
         }
     }
 
+    /// A rule refused a request that would have come here, to spare the upstream: it counts as wanted, and as nothing
+    /// else.
+    pub fn held_back(&self) {
+        self.counts.held_back();
+    }
+
     fn wait(self: &Arc<Self>, now: Moment, criticality: Criticality, caller: u64) -> Entered {
         let Some(queue) = &self.shared.queue else {
             return Entered::Refuse(self.refuse(criticality, FULL));
@@ -367,6 +373,7 @@ impl Bulkhead {
 
 impl Places for Bulkhead {
     fn give_back(&self, ended: Ended) {
+        self.counts.ended(ended.outcome);
         self.shared.limiter.give_back(ended);
         self.came_back();
     }

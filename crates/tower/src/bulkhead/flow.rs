@@ -8,12 +8,18 @@
 //! ```
 //!
 //! How busy the places were is what those who came found: who comes at random sees the average over time.
+//!
+//! How much capacity is wanted is asked of more than the edge sees: all who would have come, and only those whose work was
+//! done. 30 come in a tick, 20 more are held back by rules of their route, and 25 are answered while the places are
+//! half busy: 50 are wanted of the 50 that could be done, a ratio of 1. When the service fails all 30 in no time, nothing
+//! is learnt of what it can do, and what was known before stays.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_core::concurrency::Surroundings;
+use tidegate_core::permit::Outcome;
 use tidegate_core::shed::{Edge, Flow, Steering, Tick};
 use tidegate_core::signal::Smoothed;
 use tidegate_core::{Criticality, Invalid, Moment, Ratio, Reason};
@@ -64,6 +70,10 @@ pub(super) struct Counts {
     busy: AtomicU64,
     /// Gone before their turn came.
     abandoned: AtomicU64,
+    /// Their place came back, and they had not failed.
+    done: AtomicU64,
+    /// Refused before they came here, by rules that spare the upstream.
+    held_back: AtomicU64,
     refused: [[AtomicU64; 4]; REASONS.len()],
 }
 
@@ -77,6 +87,19 @@ impl Counts {
 
     pub(super) fn abandoned(&self) {
         self.abandoned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn ended(&self, outcome: Outcome) {
+        match outcome {
+            Outcome::Ok | Outcome::Abandoned => _ = self.done.fetch_add(1, Ordering::Relaxed),
+            // What fails at once says nothing of how much could be done.
+            Outcome::Failed | Outcome::Overloaded => {}
+        }
+    }
+
+    pub(super) fn held_back(&self) {
+        self.held_back.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn refused(&self, level: Criticality, reason: Reason) {
@@ -93,6 +116,8 @@ struct Totals {
     arrived: [u64; 4],
     busy: u64,
     abandoned: u64,
+    done: u64,
+    held_back: u64,
     refused: [[u64; 4]; REASONS.len()],
     /// How many waited when it was summed.
     waiting: u64,
@@ -215,6 +240,8 @@ impl Flows {
             add(&mut totals.arrived, &counts.arrived);
             totals.busy += read(&counts.busy);
             totals.abandoned += read(&counts.abandoned);
+            totals.done += read(&counts.done);
+            totals.held_back += read(&counts.held_back);
             for (sums, counts) in totals.refused.iter_mut().zip(&counts.refused) {
                 add(sums, counts);
             }
@@ -231,6 +258,8 @@ fn add(sums: &mut [u64; 4], counts: &[AtomicU64; 4]) {
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     arrived: [u64; 4],
+    held_back: u64,
+    done: u64,
     flow: Flow,
 }
 
@@ -253,19 +282,34 @@ impl Seen {
             came => (after.busy - before.busy) as f64 / (came * WHOLE) as f64,
         };
         let busy = Ratio::new(busy.min(1.0)).unwrap_or(Ratio::ONE);
-        Self { arrived, flow: Flow { entered, served, waiting: after.waiting, busy } }
+        let (held_back, done) = (after.held_back - before.held_back, after.done - before.done);
+        Self { arrived, held_back, done, flow: Flow { entered, served, waiting: after.waiting, busy } }
     }
 
-    /// How many came.
+    /// How many came, or would have.
     #[expect(clippy::cast_precision_loss, reason = "counts of a tick")]
     fn demand(&self) -> f64 {
-        self.arrived.iter().sum::<u64>() as f64
+        (self.arrived.iter().sum::<u64>() + self.held_back) as f64
     }
 
-    /// How many could have been served had all places been busy; unknown if nobody was.
+    /// How many could have been done had all places been busy; unknown if none was.
     #[expect(clippy::cast_precision_loss, reason = "counts of a tick")]
     fn capacity(&self) -> Option<f64> {
         let busy = self.flow.busy.value().max(LEAST_BUSY);
-        (self.flow.served > 0).then(|| self.flow.served as f64 / busy)
+        (self.done > 0).then(|| self.done as f64 / busy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wanted_is_as_in_the_example() {
+        let came = Totals { arrived: [0, 0, 30, 0], busy: 15 * WHOLE, held_back: 20, ..Totals::default() };
+        let seen = Seen::between(&Totals::default(), &Totals { done: 25, ..came });
+        assert_eq!((seen.demand(), seen.capacity()), (50.0, Some(50.0)));
+        assert_eq!((seen.flow.entered, seen.flow.served), (30, 30), "the edge is told of those who came");
+        assert_eq!(Seen::between(&Totals::default(), &came).capacity(), None);
     }
 }

@@ -198,6 +198,37 @@ async fn a_flood_moves_the_edge_into_the_lowest_level_and_calm_opens_it_again() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_rules_hold_back_is_wanted_and_does_not_move_the_edge() {
+    let (bulkhead, clock) = bulkhead(10, Duration::ZERO);
+    for _ in 0..20 {
+        half_a_second(&bulkhead, &clock, &[Critical]).await;
+        (0..1_750).for_each(|_| bulkhead.held_back());
+    }
+    let status = bulkhead.status(clock.moment());
+    // 250 come and find four of ten places busy, so 625 could be done; 2000 are wanted.
+    assert!((2.9..3.5).contains(&status.wanted_ratio), "{}", status.wanted_ratio);
+    assert_eq!(status.shed, [Ratio::ZERO; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_fails_at_once_does_not_seem_to_have_room() {
+    let (bulkhead, clock) = bulkhead(10, Duration::ZERO);
+    for _ in 0..20 {
+        half_a_second(&bulkhead, &clock, &[Critical, Critical, Critical]).await;
+    }
+    let before = bulkhead.status(clock.moment()).wanted_ratio;
+    for turn in 0..5_000 {
+        for _ in 0..3 {
+            let outcome = if turn % 2 == 0 { Outcome::Failed } else { Outcome::Overloaded };
+            place(enter(&bulkhead, &clock, Critical)).complete(clock.moment(), outcome);
+        }
+        clock.advance(2 * MS);
+    }
+    let after = bulkhead.status(clock.moment()).wanted_ratio;
+    assert!(before > 1.0 && (after / before - 1.0).abs() < 0.02, "{before}, then {after}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn when_many_retry_they_are_told_not_to() {
     let (bulkhead, clock) = bulkhead(1, Duration::ZERO);
     let _first = place(enter(&bulkhead, &clock, Critical));

@@ -65,6 +65,35 @@ fn the_last_places_are_kept_for_what_matters() {
     }
 }
 
+#[test]
+fn what_a_reserve_holds_back_is_wanted_of_the_upstream() {
+    let latch = Latch::default();
+    let upstream = holding(&latch);
+    let guarded = Guarded::before(
+        &upstream,
+        "algorithm = 'fixed'\nmax = 4",
+        &format!(
+            "{BELIEVED}
+            [rule.kept]
+            kind = 'reserve'
+            capacity = 2
+            reserve = {{ critical = '50%' }}"
+        ),
+    );
+    let _held = guarded.send("/held", &[]);
+    upstream.wait_for(1);
+    let begun = Instant::now();
+    // Of ten one is served, while a quarter of the places are busy: four could be, and ten are wanted.
+    while guarded.orders()["wanted_ratio"].as_f64().unwrap() < 1.5 {
+        assert_eq!(get(&guarded, "/", "critical", "a").status(), 200);
+        for _ in 0..9 {
+            assert_is_refused(&get(&guarded, "/", "sheddable", "a"), "kept");
+        }
+        assert!(begun.elapsed() < PATIENCE, "{:#}", guarded.orders());
+    }
+    latch.open();
+}
+
 /// Says what a signal is at the moment.
 fn tell(guarded: &Guarded, value: f64) {
     let fields = [("host", "127.0.0.1"), ("content-type", "application/json")];
