@@ -159,13 +159,15 @@ impl Gateway {
         self.shared.stop.has_begun()
     }
 
-    /// Waits until it has been drained and everything has ended.
-    pub fn wait(&self) {
+    /// Waits until it has been drained and everything has ended; returns how many requests had to be cut off, those
+    /// that had turned to another protocol among them.
+    pub fn wait(&self) -> usize {
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // A worker that panicked has ended too.
             thread.join().ok();
         }
+        self.shared.stop.were_cut_off()
     }
 }
 

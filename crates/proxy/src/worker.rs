@@ -3,6 +3,7 @@
 //! Workers share the gate and the upstreams' bounds and nothing else, so what one does costs the others nothing.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub(crate) struct Worker {
     pub(crate) tunnels: Tunnels,
     /// The places of answers whose end has not come.
     pub(crate) stays: Stays,
+    /// Whether the time to drain is over, and what has not ended is cut off.
+    is_cutting_off: AtomicBool,
 }
 
 impl Worker {
@@ -52,6 +55,7 @@ impl Worker {
             connections: Mutex::default(),
             tunnels: Tunnels::default(),
             stays: Stays::default(),
+            is_cutting_off: AtomicBool::new(false),
         }
     }
 
@@ -84,6 +88,17 @@ impl Worker {
 
     fn is_idle(&self) -> bool {
         self.tunnels.count() == 0 && self.connections().iter().all(|(watch, _)| watch.is_over())
+    }
+
+    /// Requests that have not ended, and connections that have turned to another protocol.
+    fn in_flight(&self) -> usize {
+        let requests = self.connections().iter().map(|(watch, _)| watch.in_flight()).sum::<usize>();
+        requests + self.tunnels.count()
+    }
+
+    /// Whether what ends now is cut off by us.
+    pub(crate) fn is_cutting_off(&self) -> bool {
+        self.is_cutting_off.load(Ordering::Relaxed)
     }
 
     fn order_all(&self, order: Order) {
@@ -124,6 +139,8 @@ impl Worker {
             }
         };
         if tokio::time::timeout(patience, all_ended).await.is_err() {
+            self.shared.stop.cut_off(self.in_flight());
+            self.is_cutting_off.store(true, Ordering::Relaxed);
             self.order_all(Order::Close);
             self.tunnels.close();
             tokio::task::yield_now().await;

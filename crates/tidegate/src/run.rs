@@ -216,7 +216,14 @@ async fn live(
     keeper.begin_to_drain();
     say("draining");
     tokio::select! {
-        () = drained(keeper) => Ended::Done,
+        cut_off = drained(keeper) => {
+            match cut_off {
+                0 => {}
+                1 => say("1 request was cut off, which had not ended within `drain`"),
+                many => say(&format!("{many} requests were cut off, which had not ended within `drain`")),
+            }
+            Ended::Done
+        }
         // Whoever asks twice does not want to wait.
         () = signals.interrupted() => {
             say("ended before everything in flight had");
@@ -225,19 +232,19 @@ async fn live(
     }
 }
 
-/// Waits until everything in flight has ended.
-async fn drained(keeper: &Keeper) {
+/// Waits until everything in flight has ended; returns how many requests had to be cut off.
+async fn drained(keeper: &Keeper) -> usize {
     let gateway = keeper.gateway().clone();
     tokio::time::sleep(gateway.gate().policy().server.drain_delay).await;
     gateway.drain();
     let (done, waiting) = tokio::sync::oneshot::channel();
     // A thread that nobody waits for: the one who interrupts does not want to.
     std::thread::spawn(move || {
-        gateway.wait();
+        let cut_off = gateway.wait();
         // Nobody listens any more after an interruption.
-        done.send(()).ok();
+        done.send(cut_off).ok();
     });
-    waiting.await.ok();
+    waiting.await.unwrap_or(0)
 }
 
 /// Says something about ourselves. Whoever does not listen does not keep the gateway from its work.

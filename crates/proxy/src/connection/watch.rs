@@ -93,6 +93,11 @@ impl Watch {
         self.since.store(self.ticks.now(), Ordering::Relaxed);
     }
 
+    /// Requests whose answer has not ended.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed) as usize
+    }
+
     /// The connection has ended.
     pub(crate) fn over(&self) {
         self.is_over.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! The word that a gateway is to end.
+//! The word that a gateway is to end, and what did not end in time.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 pub(crate) struct Stop {
     has_begun: AtomicBool,
     told: Notify,
+    cut_off: AtomicUsize,
 }
 
 impl Stop {
@@ -19,6 +20,16 @@ impl Stop {
 
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::SeqCst)
+    }
+
+    /// So many more have not ended in time.
+    pub(crate) fn cut_off(&self, count: usize) {
+        self.cut_off.fetch_add(count, Ordering::SeqCst);
+    }
+
+    /// How many have not ended in time.
+    pub(crate) fn were_cut_off(&self) -> usize {
+        self.cut_off.load(Ordering::SeqCst)
     }
 
     /// Waits until it begins.

@@ -20,6 +20,9 @@ use crate::upstream::{Turned, UpstreamBody};
 /// What a request is noted with whose caller went away before there was an answer.
 const GONE: u16 = 499;
 
+/// What a request is noted with that was cut off before there was an answer, because the time to drain was over.
+const CUT_OFF: u16 = 503;
+
 pin_project! {
     /// The body of an answer.
     pub(crate) struct AnswerBody {
@@ -178,6 +181,8 @@ impl Drop for Ticket {
         // Whoever goes away while it waits was refused by nobody.
         noted.decided(true);
         let Noted { figures, began, record, status, .. } = noted;
+        let is_cut_off = status == GONE && self.caller.worker.is_cutting_off();
+        let status = if is_cut_off { CUT_OFF } else { status };
         let shared = &self.caller.worker.shared;
         let took = shared.clock.moment().since(began.moment);
         figures.end(status, took);

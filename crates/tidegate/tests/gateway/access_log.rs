@@ -178,3 +178,23 @@ fn a_caller_who_goes_away_is_logged_as_gone() {
     client.cut();
     assert_eq!(records(&gateway.output().first(1))[0].status, Some(499));
 }
+
+#[test]
+fn who_is_cut_off_by_us_is_told_from_who_went_away() {
+    let upstream = Upstream::answering(|_| Answer::silence());
+    let mut gateway =
+        Gateway::before(&upstream, "server.drain = '100ms'\n[telemetry]\naccess_log = { to = 'stdout' }");
+    let clients = ["/one", "/two"].map(|target| {
+        let mut client = gateway.connect();
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        client
+    });
+    upstream.wait_for(2);
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.wait().code(), Some(0));
+    drop(clients);
+    let statuses: Vec<_> = records(&gateway.output().all()).iter().map(|record| record.status).collect();
+    assert_eq!(statuses, [Some(503); 2]);
+    let said = "tidegate: 2 requests were cut off, which had not ended within `drain`";
+    assert!(gateway.errors().all().iter().any(|line| line == said), "{:#?}", gateway.errors().so_far());
+}
