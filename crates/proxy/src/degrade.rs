@@ -49,19 +49,19 @@ impl Degraded {
 
     /// The answer to a request that is shed.
     pub(crate) fn shed(&self) -> Response<Bytes> {
-        self.answer("shedding")
+        self.answer(DegradeWhen::Shedding)
     }
 
     /// The answer to any request, while an operator wants it.
     pub(crate) fn switched(&self) -> Response<Bytes> {
-        self.answer("switched")
+        self.answer(DegradeWhen::Switched)
     }
 
-    fn answer(&self, why: &'static str) -> Response<Bytes> {
+    fn answer(&self, why: DegradeWhen) -> Response<Bytes> {
         let mut response = Response::new(self.body.clone());
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers.clone();
-        response.headers_mut().insert(DEGRADED, HeaderValue::from_static(why));
+        response.headers_mut().insert(DEGRADED, HeaderValue::from_static(why.as_str()));
         response
     }
 }

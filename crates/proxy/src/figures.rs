@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_core::Criticality;
+use tidegate_policy::policy::DegradeWhen;
 
 /// The most names of routes that are told apart; later ones, of policies still to come, share the last.
 const MOST_ROUTES: usize = 1024;
@@ -33,6 +34,9 @@ const TIMED_OF: u64 = 16;
 
 /// How many classes of statuses there are: 1xx to 5xx.
 pub const STATUS_CLASSES: usize = 5;
+
+/// Why cheaper answers are given, in the order in which they are counted.
+pub const DEGRADED_WHEN: [DegradeWhen; 2] = [DegradeWhen::Shedding, DegradeWhen::Switched];
 
 /// The routes that have been counted, by name.
 #[derive(Debug)]
@@ -75,6 +79,8 @@ pub(crate) struct RouteFigures {
     name: String,
     /// By listener, criticality, and whether it was admitted.
     decided: Vec<[[AtomicU64; 2]; Criticality::ALL.len()]>,
+    /// Cheaper answers, by [`DEGRADED_WHEN`].
+    degraded: [AtomicU64; DEGRADED_WHEN.len()],
     in_flight: AtomicI64,
     durations: [Buckets; STATUS_CLASSES],
 }
@@ -90,6 +96,7 @@ impl RouteFigures {
         Self {
             name: name.to_owned(),
             decided: (0..listeners).map(|_| Default::default()).collect(),
+            degraded: Default::default(),
             in_flight: AtomicI64::new(0),
             durations: Default::default(),
         }
@@ -104,6 +111,15 @@ impl RouteFigures {
         let counts = self.decided.get(listener).and_then(|counts| counts.get(criticality as usize));
         if let Some(counts) = counts {
             counts[usize::from(is_admitted)].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a cheaper answer.
+    pub(crate) fn degraded(&self, why: DegradeWhen) {
+        for (known, count) in DEGRADED_WHEN.iter().zip(&self.degraded) {
+            if *known == why {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 
@@ -129,6 +145,9 @@ impl RouteFigures {
                 *sum += counts.load(Ordering::Relaxed);
             }
         }
+        for (sum, count) in sum.degraded.iter_mut().zip(&self.degraded) {
+            *sum += count.load(Ordering::Relaxed);
+        }
         sum.in_flight += self.in_flight.load(Ordering::Relaxed);
         for (sum, buckets) in sum.durations.iter_mut().zip(&self.durations) {
             for (sum, count) in sum.counts.iter_mut().zip(&buckets.counts) {
@@ -144,6 +163,7 @@ impl RouteCounts {
         Self {
             route: route.to_owned(),
             decided: vec![[[0; 2]; Criticality::ALL.len()]; listeners],
+            degraded: [0; DEGRADED_WHEN.len()],
             in_flight: 0,
             durations: [Durations::default(); STATUS_CLASSES],
         }
@@ -208,6 +228,8 @@ pub struct RouteCounts {
     pub route: String,
     /// By listener, criticality (in the order of [`Criticality::ALL`]), and refused before admitted.
     pub decided: Vec<[[u64; 2]; Criticality::ALL.len()]>,
+    /// Cheaper answers, by [`DEGRADED_WHEN`].
+    pub degraded: [u64; DEGRADED_WHEN.len()],
     /// Requests that are being served.
     pub in_flight: i64,
     /// By class of status, 1xx first.

@@ -25,7 +25,7 @@ use arc_swap::Guard;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use tidegate_core::Refusal;
-use tidegate_policy::policy::Route;
+use tidegate_policy::policy::{DegradeWhen, Route};
 use tidegate_policy::{Admitted, Attributes, Cause, Decision, Now, Record, Refused, Turned};
 use tidegate_tower::bulkhead::Entering;
 use tidegate_tower::respond::{Page, Speech, Trouble};
@@ -195,6 +195,7 @@ impl<'a> Walk<'a> {
         };
         if let Some(answer) = admitted.route().and_then(|route| self.switched(route)) {
             figures.decided(self.caller.listener.number, admitted.criticality(), true);
+            figures.degraded(DegradeWhen::Switched);
             let noted = self.noted(figures, self.record_admitted(&admitted, attributes, true), None);
             admitted.refund(self.now);
             return Err(self.answer(answer, Some(noted)));

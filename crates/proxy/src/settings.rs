@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderName, Response};
 use tidegate_core::Invalid;
 use tidegate_policy::policy::{
-    ClientAddress, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
+    ClientAddress, DegradeWhen, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
 };
 use tidegate_policy::{Cause, Gate, Now, Refused, policy};
 use tidegate_tower::respond::{Page, Speech};
@@ -97,8 +97,11 @@ impl Settings {
 
     /// The answer to a request that may not pass: its route's cheaper one, if it is shed and there is one.
     pub(crate) fn refused(&self, now: Now, refused: &Refused, speech: Speech) -> Response<Bytes> {
-        let cheaper = self.cheaper(refused).map(Degraded::shed);
-        cheaper.unwrap_or_else(|| self.respond.refused(now, refused, speech))
+        let Some(cheaper) = self.cheaper(refused) else {
+            return self.respond.refused(now, refused, speech);
+        };
+        self.route(&refused.route().name).degraded(DegradeWhen::Shedding);
+        cheaper.shed()
     }
 
     /// The same as it is written, where it is a usual one.

@@ -52,9 +52,9 @@ pub(crate) use answer::MARK;
 pub use guard::{BadToken, Token};
 pub use serve::{Admin, StartFailure};
 pub use station::{
-    Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, Durations,
-    EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead,
-    PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
+    Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
+    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer,
+    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
 };
 
 /// The description of the whole API, as it is published.

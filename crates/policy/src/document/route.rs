@@ -81,7 +81,7 @@ section! {
 }
 
 section! {
-    /// A cheaper answer, given instead of the service's.
+    /// A cheaper answer, given instead of the service's. It says so in a field `tidegate-degraded`: `shedding` or `switched`.
     DegradeDoc "degrade" {
         /// When: instead of refusing what the route's upstream cannot bear or its reserve and shed rules hold back (`shedding`), or only when an operator switches the route (`switched`); while it is switched, every request gets it, in both cases.
         when "when": DegradeWord, Default("\"shedding\"", "the answer of the service is better while it can give one"), "\"switched\"", Built;

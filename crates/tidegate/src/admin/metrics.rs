@@ -56,6 +56,11 @@ fn requests(page: &mut Page, figures: &Figures) {
             family.sample(&labels, count);
         }
     }
+    let help = "Cheaper answers given instead of a refusal, or because an operator wants them.";
+    let mut family = page.counter("tidegate_degraded_total", help);
+    for degraded in &figures.degraded {
+        family.sample(&[("route", &degraded.route), ("why", degraded.why)], degraded.count);
+    }
     let help = "Time from the first byte of a request's head to the last byte of its answer.";
     let mut family = page.histogram("tidegate_request_duration_seconds", help);
     for durations in &figures.durations {

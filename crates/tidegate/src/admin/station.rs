@@ -117,6 +117,8 @@ pub struct Figures {
     pub durations: Vec<Durations>,
     /// What we ourselves add to a request.
     pub overheads: Vec<Overhead>,
+    /// Cheaper answers that were given.
+    pub degraded: Vec<DegradedAnswers>,
     /// Requests in flight.
     pub in_flight: Vec<InFlight>,
     /// Connections of callers.
@@ -160,6 +162,17 @@ pub struct Requests {
     pub admitted: u64,
     /// Those that we refused.
     pub refused: u64,
+}
+
+/// Cheaper answers of a route, given for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DegradedAnswers {
+    /// The route.
+    pub route: String,
+    /// Why, as one word of a closed set: `shedding`, `switched`.
+    pub why: &'static str,
+    /// How many.
+    pub count: u64,
 }
 
 /// Requests of a route that have begun and not ended.

@@ -5,14 +5,14 @@ use std::time::Duration;
 use tidegate_core::{Criticality, WallTime};
 use tidegate_policy::{Attributes, Explanation, Format, Gate, Now};
 use tidegate_proxy::AttemptOutcome;
-use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, RouteCounts};
+use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, DEGRADED_WHEN, RouteCounts};
 use tidegate_tower::Clock;
 
 use super::keeper::Keeper;
 use crate::admin::{
-    Attempts, CapacityStatus, Checked, Connections, DegradeSwitch, Durations, EndpointStatus, Figures, Gone,
-    Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage,
-    Station, SwitchedRoute, Taken, UpstreamStatus,
+    Attempts, CapacityStatus, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
+    EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead, PolicyText,
+    Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -52,6 +52,7 @@ impl Station for Keeper {
                 phase: "decide",
                 histogram: histogram(DECIDE_BOUNDS_NANOS.map(Duration::from_nanos), &counted.decide),
             }],
+            degraded: counted.routes.iter().flat_map(degraded).collect(),
             in_flight: counted.routes.iter().map(in_flight).collect(),
             connections: connections.collect(),
             attempts: self.gateway().upstreams().iter().flat_map(attempts).collect(),
@@ -153,6 +154,11 @@ fn durations(route: &RouteCounts) -> Vec<Durations> {
         histogram: histogram(BOUNDS_MICROS.map(Duration::from_micros), took),
     });
     classes.filter(|class| class.histogram.count() > 0).collect()
+}
+
+fn degraded(route: &RouteCounts) -> impl Iterator<Item = DegradedAnswers> {
+    let counts = DEGRADED_WHEN.iter().zip(route.degraded);
+    counts.map(|(why, count)| DegradedAnswers { route: route.route.clone(), why: why.as_str(), count })
 }
 
 fn in_flight(route: &RouteCounts) -> InFlight {

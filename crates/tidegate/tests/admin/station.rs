@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::admin::{
-    Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, Durations,
-    EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead,
-    PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, Token, UpstreamStatus,
+    Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
+    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer,
+    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, Token,
+    UpstreamStatus,
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, Ratio, WallTime};
@@ -246,6 +247,7 @@ impl Station for Small {
             }],
             durations: vec![Durations { route: route(), status_class: 2, histogram: histogram(admitted) }],
             overheads: vec![Overhead { phase: "decide", histogram: histogram(admitted + refused) }],
+            degraded: vec![DegradedAnswers { route: route(), why: "shedding", count: 0 }],
             in_flight: vec![InFlight { route: route(), now: in_flight }],
             connections: vec![Connections {
                 listener: "default".to_owned(),

@@ -28,6 +28,16 @@ fn full(upstream: &Upstream, concurrency: &str, rest: &str) -> (Guarded, Client)
     (guarded, held)
 }
 
+/// The cheaper answers of a route, as the page for Prometheus counts them.
+fn counted(guarded: &Guarded, route: &str) -> [(&'static str, u64); 2] {
+    let page = guarded.ask("/metrics");
+    ["shedding", "switched"].map(|why| {
+        let series = format!("tidegate_degraded_total{{route=\"{route}\",why=\"{why}\"}} ");
+        let count = page.text().lines().find_map(|line| line.strip_prefix(&series)?.parse().ok());
+        (why, count.unwrap_or_else(|| panic!("{series} is not in\n{}", page.text())))
+    })
+}
+
 #[test]
 fn who_would_be_refused_gets_the_cheaper_answer() {
     for concurrency in [ONE, ONE_AND_A_MOMENT] {
@@ -49,6 +59,7 @@ fn who_would_be_refused_gets_the_cheaper_answer() {
         let answer = guarded.gateway.get("/catalogue", &[]);
         assert_eq!((answer.status(), answer.text()), (200, "hello"), "who has a place gets the real thing");
         assert_eq!(answer.get("tidegate-degraded"), None);
+        assert_eq!(counted(&guarded, "catalogue"), [("shedding", 1), ("switched", 0)]);
         assert_eq!(upstream.targets(), ["/held", "/catalogue"]);
     }
 }
@@ -71,6 +82,7 @@ fn an_operator_switches_a_route_and_back() {
     switch("auto");
     assert_eq!(guarded.gateway.get("/switched", &[]).text(), "hello");
     assert_eq!(upstream.targets(), ["/switched", "/catalogue", "/switched"]);
+    assert_eq!(counted(&guarded, "switched"), [("shedding", 0), ("switched", 1)]);
 }
 
 #[test]
