@@ -54,7 +54,7 @@ pub struct Record {
     pub rule: Option<String>,
     /// Why it was refused, in one word.
     pub reason: Option<String>,
-    /// When it may work.
+    /// When it may work, as the limiter says; whoever gets a 503 is told a time of its own around it.
     pub retry: Option<Retry>,
     /// The rules in shadow that would have refused it.
     pub shadow_refusals: Vec<String>,
