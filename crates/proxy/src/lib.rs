@@ -40,6 +40,7 @@ mod upgrade;
 mod upstream;
 mod worker;
 
+pub use client::forwarded_for;
 pub use figures::Figures;
 pub use gateway::{Gateway, Parts, StartFailure, TakeFailure};
 pub use listen::tls::Pem;

@@ -69,7 +69,7 @@ pub struct Explain {
     pub request: String,
     /// More header fields, each `name: value`.
     pub headers: Vec<String>,
-    /// The address it comes from.
+    /// The address that connects.
     pub client: Option<std::net::IpAddr>,
     /// How many such requests came just before it.
     pub after: u32,
@@ -253,7 +253,11 @@ fn check_command() -> Command {
 /// What is said of an imagined request beside its line: more fields, and where it comes from.
 pub(crate) fn imagined() -> [Arg; 2] {
     let header = option("header", "FIELD", "One more header field, 'name: value'").short('H');
-    let from = option("from", "ADDRESS", "The address it comes from");
+    let from = option(
+        "from",
+        "ADDRESS",
+        "The address that connects: what a trusted proxy says is believed, as by the gateway",
+    );
     [header.action(ArgAction::Append), from.value_parser(value_parser!(std::net::IpAddr))]
 }
 

@@ -14,6 +14,7 @@
 mod path;
 
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use http::{HeaderMap, Request, header};
@@ -95,21 +96,6 @@ impl HttpIdentify {
     pub fn unclear_paths(self, unclear_paths: UnclearPaths) -> Self {
         Self { unclear_paths, ..self }
     }
-
-    /// What a trusted peer says.
-    fn criticality(&self, headers: &HeaderMap) -> Option<Criticality> {
-        self.gate.policy().criticality_from.iter().find_map(|source| match source {
-            CriticalitySource::Header(name) => headers.get(name)?.to_str().ok()?.trim().parse().ok(),
-            CriticalitySource::Baggage(member) => in_baggage(headers, member),
-        })
-    }
-
-    fn refuses_unclear_paths(&self) -> bool {
-        match self.unclear_paths {
-            UnclearPaths::RefuseWhereMatched => looks_at_paths(&self.gate.policy()),
-            UnclearPaths::Keep => false,
-        }
-    }
 }
 
 impl<B> Identify<Request<B>> for HttpIdentify {
@@ -133,20 +119,56 @@ impl HttpIdentify {
         request: &Request<B>,
         question: impl FnOnce(&Attributes<'_>) -> T,
     ) -> Result<T, Unclear> {
-        let normal = path::normal(request.uri().path());
-        if normal.is_unclear && self.refuses_unclear_paths() {
-            return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
-        }
-        let is_trusted = peer.is_some_and(|peer| peer.is_trusted);
-        Ok(question(&Attributes {
-            method: request.method().as_str(),
-            path: &normal.path,
-            host: host(request),
-            headers: &Fields(request.headers()),
-            client: peer.map(|peer| peer.address),
-            criticality: if is_trusted { self.criticality(request.headers()) } else { None },
-        }))
+        told(peer, request, self.unclear_paths, || self.gate.policy(), question)
     }
+}
+
+/// Identifies a request whose sender is known as [`HttpIdentify`] does for a gate of this policy.
+///
+/// # Errors
+/// When the request can be read in two ways, and a rule could be walked around.
+pub fn identify_by<B, T>(
+    policy: &Policy,
+    peer: Option<Peer>,
+    request: &Request<B>,
+    question: impl FnOnce(&Attributes<'_>) -> T,
+) -> Result<T, Unclear> {
+    told(peer, request, UnclearPaths::default(), || policy, question)
+}
+
+/// Most requests are told without a look at the policy, so it is asked for only then.
+fn told<B, T, P: Deref<Target = Policy>>(
+    peer: Option<Peer>,
+    request: &Request<B>,
+    unclear_paths: UnclearPaths,
+    policy: impl Fn() -> P,
+    question: impl FnOnce(&Attributes<'_>) -> T,
+) -> Result<T, Unclear> {
+    let normal = path::normal(request.uri().path());
+    let is_refused = match unclear_paths {
+        UnclearPaths::RefuseWhereMatched => normal.is_unclear && looks_at_paths(&policy()),
+        UnclearPaths::Keep => false,
+    };
+    if is_refused {
+        return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
+    }
+    let is_trusted = peer.is_some_and(|peer| peer.is_trusted);
+    Ok(question(&Attributes {
+        method: request.method().as_str(),
+        path: &normal.path,
+        host: host(request),
+        headers: &Fields(request.headers()),
+        client: peer.map(|peer| peer.address),
+        criticality: if is_trusted { said(&policy(), request.headers()) } else { None },
+    }))
+}
+
+/// What a trusted peer says.
+fn said(policy: &Policy, headers: &HeaderMap) -> Option<Criticality> {
+    policy.criticality_from.iter().find_map(|source| match source {
+        CriticalitySource::Header(name) => headers.get(name)?.to_str().ok()?.trim().parse().ok(),
+        CriticalitySource::Baggage(member) => in_baggage(headers, member),
+    })
 }
 
 /// Header fields of HTTP as a policy reads them.

@@ -91,10 +91,13 @@ pub(super) async fn explain(
     let client = client.map(|text| {
         text.parse().map_err(|_| Refusal::bad(format!("`client` is `{text}`, but must be an address")))
     });
-    let request = Imagined::new(method, &path, sent(fields.given("headers"))?, client.transpose()?);
+    let request = Imagined::new(&method, &path, sent(fields.given("headers"))?, client.transpose()?);
     let request = request.map_err(Refusal::bad)?;
-    let explained = shared.aside(move |shared| shared.station.explain(&request.attributes()));
-    let explanation = explained.await?;
+    let explained = shared.aside(move |shared| {
+        let station = &shared.station;
+        request.ask(station.gate(), |attributes| station.explain(attributes))
+    });
+    let explanation = explained.await?.map_err(Refusal::bad)?;
     let wants_text = headers.get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"text/plain"));
     Ok(if wants_text {
         written(StatusCode::OK, "text/plain; charset=utf-8", explanation.to_string())

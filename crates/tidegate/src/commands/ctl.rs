@@ -90,7 +90,7 @@ pub enum Ask {
         request: String,
         /// More header fields.
         headers: Vec<String>,
-        /// The address it comes from.
+        /// The address that connects.
         client: Option<std::net::IpAddr>,
     },
     /// How the upstreams are.

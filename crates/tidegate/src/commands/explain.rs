@@ -44,8 +44,11 @@ pub fn write(
     };
     let gate = Gate::new(policy, SEED, NOW)?;
     // What was admitted stays in flight, so that limits of concurrency fill up too.
-    let before: Vec<Decision> = (0..explain.after).map(|_| gate.decide(NOW, &request.attributes())).collect();
-    let explanation = gate.explain(NOW, &request.attributes());
+    let asked = request.ask(&gate, |attributes| {
+        let before: Vec<Decision> = (0..explain.after).map(|_| gate.decide(NOW, attributes)).collect();
+        (gate.explain(NOW, attributes), before)
+    });
+    let (explanation, before) = asked.map_err(Failure::new)?;
     if explain.is_json {
         writeln!(page, "{:#}", explanation.to_json())?;
     } else {

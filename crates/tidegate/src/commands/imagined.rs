@@ -2,19 +2,24 @@
 //!
 //! `POST /v1/charges x-api-key:acct_1` is the method, the path, and header fields. What stands behind a `?`
 //! is left out, since rules do not look at it.
+//!
+//! It is believed as the gateway would: `--from` is the peer at the other end of the connection. A trusted proxy may say
+//! for whom it sends and how critical that is; anybody else speaks for itself.
 
 use std::net::IpAddr;
 
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use serde_json::{Map, Value, json};
-use tidegate_policy::Attributes;
+use tidegate_policy::{Attributes, Gate};
+use tidegate_proxy::forwarded_for;
+use tidegate_tower::Peer;
+use tidegate_tower::identify::identify_by;
 
 /// The facts of an imagined request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Imagined {
-    method: String,
-    path: String,
-    headers: Vec<(String, String)>,
-    client: Option<IpAddr>,
+    request: Request<()>,
+    from: Option<IpAddr>,
 }
 
 impl Imagined {
@@ -22,7 +27,7 @@ impl Imagined {
     ///
     /// # Errors
     /// With what to write instead.
-    pub fn read(written: &str, fields: &[String], client: Option<IpAddr>) -> Result<Self, String> {
+    pub fn read(written: &str, fields: &[String], from: Option<IpAddr>) -> Result<Self, String> {
         let mut words = written.split_whitespace();
         let method = words.next().ok_or("the request is empty; write 'GET /path'")?;
         if !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
@@ -30,56 +35,70 @@ impl Imagined {
         }
         let path = words.next().ok_or_else(|| format!("the path is missing; write '{method} /path'"))?;
         let headers = words.chain(fields.iter().map(String::as_str)).map(field).collect::<Result<_, _>>()?;
-        Self::new(method.to_owned(), path, headers, client)
+        Self::new(method, path, headers, from)
     }
 
-    /// A request of these parts; names of fields are in lower case.
+    /// A request of these parts.
     ///
     /// # Errors
     /// With what to write instead.
     pub fn new(
-        method: String,
+        method: &str,
         path: &str,
         headers: Vec<(String, String)>,
-        client: Option<IpAddr>,
+        from: Option<IpAddr>,
     ) -> Result<Self, String> {
-        if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(format!("`{method}` is not a method; write it like GET or POST"));
-        }
+        let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
+        let parsed = Method::from_bytes(method.as_bytes()).ok().filter(|_| is_method);
+        let parsed =
+            parsed.ok_or_else(|| format!("`{method}` is not a method; write it like GET or POST"))?;
         let path = path.split('?').next().unwrap_or(path);
         if !path.starts_with('/') {
             return Err(format!("the path `{path}` does not begin with a slash; write '{method} /{path}'"));
         }
-        Ok(Self { method, path: path.to_owned(), headers, client })
+        let mut request = Request::new(());
+        *request.method_mut() = parsed;
+        *request.uri_mut() = Uri::try_from(path)
+            .map_err(|_| format!("the path `{path}` cannot be sent; escape its signs, as %3C for <"))?;
+        for (name, value) in headers {
+            let wrong = || format!("`{name}: {value}` is not a header field; write 'name:value'");
+            let (name, value) = (HeaderName::try_from(&name), HeaderValue::try_from(&value));
+            let (Ok(name), Ok(value)) = (name, value) else { return Err(wrong()) };
+            request.headers_mut().append(name, value);
+        }
+        Ok(Self { request, from })
     }
 
     /// As the admin API wants to be asked about it.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut headers = Map::new();
-        for (name, value) in &self.headers {
-            let lines = headers.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
-            lines.as_array_mut().into_iter().for_each(|lines| lines.push(value.as_str().into()));
+        for (name, value) in self.request.headers() {
+            let lines = headers.entry(name.as_str()).or_insert_with(|| Value::Array(Vec::new()));
+            let line = String::from_utf8_lossy(value.as_bytes());
+            lines.as_array_mut().into_iter().for_each(|lines| lines.push(line.as_ref().into()));
         }
-        let mut request = json!({ "method": self.method, "path": self.path, "headers": headers });
-        if let Some(client) = self.client {
-            request["client"] = client.to_string().into();
+        let (method, path) = (self.request.method().as_str(), self.request.uri().path());
+        let mut request = json!({ "method": method, "path": path, "headers": headers });
+        if let Some(from) = self.from {
+            request["client"] = from.to_string().into();
         }
         request
     }
 
-    /// As the gate wants to see it.
-    #[must_use]
-    pub fn attributes(&self) -> Attributes<'_> {
-        let host = self.headers.iter().find(|(name, _)| name == "host");
-        Attributes {
-            method: &self.method,
-            path: &self.path,
-            host: host.map_or("", |(_, value)| value.split(':').next().unwrap_or(value)),
-            headers: &self.headers,
-            client: self.client,
-            criticality: None,
-        }
+    /// Asks `question` with what the gateway would tell this gate of the request.
+    ///
+    /// # Errors
+    /// When the gateway would answer 400, with the reason.
+    pub fn ask<T>(&self, gate: &Gate, question: impl FnOnce(&Attributes<'_>) -> T) -> Result<T, String> {
+        let policy = gate.policy();
+        let (server, headers) = (&policy.server, self.request.headers());
+        let peer = self.from.map(|from| match from.to_canonical() {
+            from if server.trusts(from) => Peer::new(forwarded_for(server, from, headers)).trusted(),
+            from => Peer::new(from),
+        });
+        identify_by(&policy, peer, &self.request, question)
+            .map_err(|unclear| format!("the gateway answers 400: {}", unclear.what))
     }
 }
 
@@ -94,19 +113,59 @@ fn field(written: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::Criticality;
+    use tidegate_policy::{Now, Source};
+
     use super::*;
+
+    fn gate() -> Gate {
+        let text = br#"
+            server = { trusted_proxies = ["127.0.0.2"] }
+            criticality = { from = "header:x-criticality" }
+            route = [{ match = { path = "/v1/**" } }]
+        "#;
+        let (policy, _) = tidegate_policy::read(Source::named("tidegate.toml", text), None).unwrap();
+        Gate::new(policy, 0, Now::default()).unwrap()
+    }
+
+    fn read(written: &str, from: Option<[u8; 4]>) -> Imagined {
+        Imagined::read(written, &[], from.map(Into::into)).unwrap()
+    }
 
     #[test]
     fn a_request_is_read_as_in_the_example() {
         let fields = ["User-Agent: curl 8".to_owned()];
-        let request =
-            Imagined::read("POST /v1/charges?x=1 X-Api-Key:acct_1 host:a.example:80", &fields, None);
-        let request = request.unwrap();
-        let attributes = request.attributes();
-        assert_eq!((attributes.method, attributes.path), ("POST", "/v1/charges"));
-        assert_eq!(attributes.host, "a.example");
-        assert_eq!(attributes.headers.first("x-api-key"), Some(&b"acct_1"[..]));
-        assert_eq!(attributes.headers.first("user-agent"), Some(&b"curl 8"[..]));
+        let request = "POST /v1/charges?x=1 X-Api-Key:acct_1 host:a.example:80";
+        let request = Imagined::read(request, &fields, None).unwrap();
+        let asked = request.ask(&gate(), |attributes| {
+            assert_eq!((attributes.method, attributes.path), ("POST", "/v1/charges"));
+            assert_eq!(attributes.host, "a.example");
+            assert_eq!(attributes.headers.first("x-api-key"), Some(&b"acct_1"[..]));
+            assert_eq!(attributes.headers.first("user-agent"), Some(&b"curl 8"[..]));
+        });
+        assert_eq!(asked, Ok(()));
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_is_believed() {
+        let written = "GET /v1/q x-criticality:sheddable x-forwarded-for:203.0.113.7";
+        let believed = |from| {
+            let told = |attributes: &Attributes<'_>| (attributes.client, attributes.criticality);
+            read(written, from).ask(&gate(), told).unwrap()
+        };
+        let caller = Some([203, 0, 113, 7].into());
+        assert_eq!(believed(Some([127, 0, 0, 2])), (caller, Some(Criticality::Sheddable)));
+        assert_eq!(believed(Some([127, 0, 0, 3])), (Some([127, 0, 0, 3].into()), None));
+        assert_eq!(believed(None), (None, None));
+    }
+
+    #[test]
+    fn a_path_that_can_be_read_in_two_ways_is_not_asked_about() {
+        let asked = read("GET /v1/a%2Fb", None).ask(&gate(), |_| ());
+        assert_eq!(
+            asked.unwrap_err(),
+            "the gateway answers 400: the path has an escaped slash, backslash or NUL"
+        );
     }
 
     #[test]
@@ -116,7 +175,9 @@ mod tests {
             ("/v1", "`/v1` is not a method; write 'GET /v1' or 'POST /v1'"),
             ("GET", "the path is missing; write 'GET /path'"),
             ("GET v1", "the path `v1` does not begin with a slash; write 'GET /v1'"),
+            ("GET /a<b", "the path `/a<b` cannot be sent; escape its signs, as %3C for <"),
             ("GET / key", "`key` is not a header field; write 'name:value'"),
+            ("GET / a(b:c", "`a(b: c` is not a header field; write 'name:value'"),
         ] {
             assert_eq!(Imagined::read(written, &[], None).unwrap_err(), problem);
         }

@@ -186,6 +186,14 @@ fn an_explanation_is_the_gates_own_in_json_or_in_words() {
     let twice = ask(running.address(), "POST /api/v1/explain", twice).json();
     assert_is("Explanation", &twice);
     assert_eq!(twice["rules"][0]["reason"], "ambiguous_key");
+    let sent_by = |client: &str| {
+        let body = format!(
+            r#"{{"path": "/", "headers": {{"x-forwarded-for": "203.0.113.7"}}, "client": "{client}"}}"#
+        );
+        ask(running.address(), "POST /api/v1/explain", &body).json()["caller"]["shown"].clone()
+    };
+    assert_eq!(sent_by("10.0.0.1"), "203.0.113.7", "a trusted proxy sends for others");
+    assert_eq!(sent_by("192.0.2.1"), "192.0.2.1", "anybody else speaks for itself");
 
     for (body, why) in [
         ("", "the body is not JSON: EOF while parsing a value at line 1 column 0"),

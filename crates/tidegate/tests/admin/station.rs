@@ -19,6 +19,9 @@ use tidegate_policy::{Attributes, Decision, DecisionId, Explanation, Format, Gat
 pub(crate) const POLICY: &str = r#"
 upstream = "http://127.0.0.1:3000"
 
+[server]
+trusted_proxies = ["10.0.0.0/8"]
+
 [caller]
 from = ["header:x-api-key", "client-ip"]
 
