@@ -209,7 +209,7 @@ fn init_command() -> Command {
             Arg::new("FILE")
                 .default_value("tidegate.toml")
                 .value_parser(value_parser!(PathBuf))
-                .help("Where to write it"),
+                .help("Where to write it; a name that ends in .yaml or .yml gets YAML"),
         )
         .after_help("Example:\n  tidegate init && tidegate check")
 }

@@ -17,29 +17,65 @@ fn commands_answer_as_written_in_cases_and_tutorial() {
     trycmd::TestCases::new().case("tests/cmd/*.trycmd").case("../../docs/tutorial/*.md");
 }
 
+/// A starting policy with every line used that is commented out.
+fn uncommented(starter: &str) -> String {
+    let used = starter.lines().map(|line| match line.trim_start().starts_with('#') {
+        true => line.replacen("# ", "", 1),
+        false => line.to_owned(),
+    });
+    let is_policy = |line: &String| {
+        let line = line.trim_start().trim_start_matches("- ");
+        let key = line.split([' ', ':']).next().unwrap_or_default();
+        let rest = &line[key.len()..];
+        line.is_empty()
+            || line.starts_with('[')
+            || rest.trim_start().starts_with("= ")
+            || rest.starts_with(':')
+    };
+    used.filter(is_policy).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
-fn the_starting_policy_is_fine_and_an_existing_file_is_left_alone() {
+fn the_starting_policy_is_fine_and_the_same_in_both_spellings() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("init");
     drop(fs::remove_dir_all(&folder));
     fs::create_dir_all(&folder).unwrap();
+    let mut effective = Vec::new();
+    for name in ["tidegate.toml", "tidegate.yaml", "tidegate.yml"] {
+        let file = folder.join(name);
+        let name = file.to_str().unwrap();
+        text(&tidegate(&["init", name]));
+        let check = tidegate(&["check", name]);
+        assert_eq!(text(&check), format!("{name}: fine. 1 rule, 1 route, 1 upstream.\n"));
+        assert!(check.stderr.is_empty(), "{check:?}");
+
+        fs::write(&file, uncommented(&fs::read_to_string(&file).unwrap())).unwrap();
+        let check = tidegate(&["check", name]);
+        assert_eq!(text(&check), format!("{name}: fine. 3 rules, 2 routes, 1 upstream.\n"));
+        let whole = text(&tidegate(&["check", "--effective", name]));
+        effective.push(whole.replace(name, "it"));
+    }
+    assert_eq!(effective[0], effective[1]);
+    assert_eq!(effective[1], effective[2]);
+}
+
+#[test]
+fn an_existing_file_is_left_alone_and_json_is_not_begun() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("init-not");
+    drop(fs::remove_dir_all(&folder));
+    fs::create_dir_all(&folder).unwrap();
     let file = folder.join("tidegate.toml");
-    let name = file.to_str().unwrap();
-    text(&tidegate(&["init", name]));
-    let check = tidegate(&["check", name]);
-    assert_eq!(text(&check), format!("{name}: fine. 1 rule, 1 route, 1 upstream.\n"));
-    assert!(check.stderr.is_empty(), "{check:?}");
-
-    // Every line that is commented out may be used.
-    let starter = fs::read_to_string(&file).unwrap();
-    let whole: Vec<&str> = starter.lines().map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();
-    let is_policy = |line: &&str| line.is_empty() || line.starts_with('[') || line.contains(" = ");
-    let whole: Vec<&str> = whole.into_iter().filter(is_policy).collect();
-    fs::write(&file, whole.join("\n")).unwrap();
-    assert_eq!(text(&tidegate(&["check", name])), format!("{name}: fine. 3 rules, 2 routes, 1 upstream.\n"));
-
-    let again = tidegate(&["init", name]);
-    assert_eq!(again.status.code(), Some(1));
-    assert!(String::from_utf8(again.stderr).unwrap().contains("is there already, and is left as it is"));
+    fs::write(&file, "mine").unwrap();
+    for (name, why) in [
+        ("tidegate.toml", "is there already, and is left as it is"),
+        ("tidegate.json", "would be JSON, which has no comments; name it .toml or .yaml"),
+    ] {
+        let refused = tidegate(&["init", folder.join(name).to_str().unwrap()]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(String::from_utf8(refused.stderr).unwrap().contains(why), "{name}");
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    assert!(!folder.join("tidegate.json").exists());
 }
 
 #[test]
