@@ -133,12 +133,12 @@ impl Problems {
         }
     }
 
-    /// How a key and its value are written in this file; the value is in TOML, and simple enough to be
-    /// YAML too.
+    /// How a key and its value are written in this file; the value is in TOML, and so simple that YAML differs in the
+    /// signs of its tables only.
     pub(crate) fn entry(&self, key: &str, value: &str) -> String {
         match self.format {
             Format::Toml => format!("`{key} = {value}`"),
-            Format::Yaml => format!("`{key}: {value}`"),
+            Format::Yaml => format!("`{key}: {}`", value.replace(" = ", ": ")),
         }
     }
 

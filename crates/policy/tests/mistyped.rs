@@ -23,6 +23,7 @@ const SLIPS: &[(&str, &str, &str)] = &[
     ("key_without_header", "\"header:x-api-key\"", "\"x-api-key\""),
     ("upstream_without_scheme", "\"http://127.0.0.1:3000\"", "\"127.0.0.1:3000\""),
     ("listen_without_address", "\"0.0.0.0:8080\"", "\":8080\""),
+    ("upstream_in_two_ways", "[rule.per_key]", "[upstream.default.concurrency]\nmax = 100\n\n[rule.per_key]"),
     ("limit_for_quota", "quota =", "limit ="),
 ];
 

@@ -36,7 +36,10 @@ pub(super) fn compile(
     let mut targets = Vec::new();
     for (name, field) in &written.value.0 {
         let Some(signal) = signal(name, signals) else {
-            problems.push(unknown_signal(name, field, signals, problems).path(&path));
+            // One that is there and could not be read has been reported.
+            if !problems.mentions(&format!("signal.{name}")) {
+                problems.push(unknown_signal(name, field, signals, problems).path(&path));
+            }
             continue;
         };
         match target(&field.value, signal.unit()) {
@@ -58,7 +61,9 @@ fn signal(name: &str, own: &[SignalSpec]) -> Option<SignalName> {
 
 fn unknown_signal(name: &str, field: &Field<Target>, own: &[SignalSpec], problems: &Problems) -> Problem {
     let known = SignalName::KNOWN;
-    let names = known.iter().map(SignalName::as_str).chain(own.iter().map(|signal| &*signal.name));
+    let own = own.iter().map(|signal| &*signal.name);
+    let own = own.filter(|name| !known.iter().any(|known| known.as_str() == *name));
+    let names = known.iter().map(SignalName::as_str).chain(own);
     let label = match nearest(name, names.clone()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => {

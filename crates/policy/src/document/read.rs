@@ -42,17 +42,20 @@ pub(crate) struct Place {
     key: String,
     /// Where that key stands.
     span: Span,
+    /// A value of that key in TOML, where the key is declared.
+    example: Option<&'static str>,
 }
 
 impl Place {
     /// The whole document.
     pub(crate) fn top() -> Self {
-        Self { path: String::new(), what: String::new(), key: String::new(), span: Span::default() }
+        let (path, what, key) = (String::new(), String::new(), String::new());
+        Self { path, what, key, span: Span::default(), example: None }
     }
 
     fn child(&self, key: &str, what: String, span: Span) -> Self {
         let dot = if self.path.is_empty() { "" } else { "." };
-        Self { path: format!("{}{dot}{key}", self.path), what, key: key.to_owned(), span }
+        Self { path: format!("{}{dot}{key}", self.path), what, key: key.to_owned(), span, example: None }
     }
 
     fn key(&self, key: &str, span: Span) -> Self {
@@ -67,6 +70,15 @@ impl Place {
     /// A problem with the value itself, which the message names by its key: "quota `10` has no unit".
     pub(crate) fn value(&self, code: Code, message: &str, span: Span) -> Problem {
         self.problem(code, format!("{} {message}", self.key), span)
+    }
+
+    /// Something else stands where a table must.
+    fn no_table(&self, node: &Node, problems: &Problems) -> Problem {
+        let label = match self.example.filter(|example| example.starts_with('{')) {
+            Some(example) => format!("write a table: {}", problems.entry(&self.key, example)),
+            None => "write a table".to_owned(),
+        };
+        self.wrong_type(node, "a table").label(label)
     }
 
     pub(crate) fn wrong_type(&self, node: &Node, expected: &str) -> Problem {
@@ -84,8 +96,10 @@ pub(crate) fn table<'a>(
     problems: &mut Problems,
 ) -> Option<&'a [Entry]> {
     let Value::Table(entries) = &node.value else {
-        let label = if place.what.is_empty() { problems.whole() } else { "write a table" };
-        problems.push(place.wrong_type(node, "a table").label(label));
+        problems.push(match place.what.is_empty() {
+            true => place.wrong_type(node, "a table").label(problems.whole()),
+            false => place.no_table(node, problems),
+        });
         return None;
     };
     let required = shape.section().into_iter().flat_map(|section| section.keys);
@@ -107,8 +121,8 @@ pub(crate) fn field<T: Read>(
     place: &Place,
     problems: &mut Problems,
 ) -> Option<Field<T>> {
-    let place = place.key(&entry.key, entry.key_span);
     let key = shape.section().and_then(|section| section.key(&entry.key));
+    let place = Place { example: key.map(|key| key.example), ..place.key(&entry.key, entry.key_span) };
     let is_built = key.is_none_or(|key| key.support == Support::Built);
     if is_built {
         return spanned(&entry.value, entry.key_span, &place, problems);

@@ -153,6 +153,10 @@ const WORDS: [(&str, KeySource); 5] = [
     ("global", KeySource::Global),
 ];
 
+/// What others call the address of a caller.
+const ELSEWHERE: [&str; 7] =
+    ["ip", "address", "client_address", "remote_addr", "remote_ip", "source_ip", "binary_remote_addr"];
+
 fn key_source(written: &str) -> Result<KeySource, Unreadable> {
     if let Some(name) = written.strip_prefix("header:") {
         return header(name, written).map(KeySource::Header);
@@ -160,7 +164,9 @@ fn key_source(written: &str) -> Result<KeySource, Unreadable> {
     if let Some((_, source)) = WORDS.iter().find(|(word, _)| *word == written) {
         return Ok(source.clone());
     }
-    let help = match nearest(written, WORDS.iter().map(|(word, _)| *word)) {
+    let elsewhere = ELSEWHERE.contains(&written.to_lowercase().replace('-', "_").as_str());
+    let near = || nearest(written, WORDS.iter().map(|(word, _)| *word));
+    let help = match elsewhere.then_some("client-ip").or_else(near) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
         None if is_token(written) => format!("write \"header:{written}\" for a header field"),
         None => {

@@ -5,6 +5,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::{DEEPEST, Entry, Node, Positions, Span, Value, too_deep, twice};
 use crate::problem::{Code, Problem, Problems};
+use crate::quantity::shown;
 
 pub(super) fn read(text: &str, problems: &mut Problems) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -37,6 +38,9 @@ fn span(range: Option<std::ops::Range<usize>>) -> Span {
 fn syntax(text: &str, span: Span, message: &str) -> Problem {
     let problem = Problem::new(Code::Syntax, format!("this is not TOML: {message}")).at(span);
     let found = text.get(span.start..span.end).unwrap_or_default().trim();
+    if message.starts_with("cannot extend value of type") {
+        return value_and_table(found, span);
+    }
     if message.starts_with("string values must be quoted") && !found.contains(['"', '\'', '\n']) {
         problem.label(format!("write \"{found}\""))
     } else if message.starts_with("key with no value") || found == ":" {
@@ -44,6 +48,18 @@ fn syntax(text: &str, span: Span, message: &str) -> Problem {
     } else {
         problem.label("here")
     }
+}
+
+/// `[upstream.default]` below `upstream = "…"`: a key's short form, and its table.
+fn value_and_table(key: &str, span: Span) -> Problem {
+    let problem =
+        Problem::new(Code::Syntax, format!("`{}` is a value already, and a table here", shown(key)));
+    problem.at(span).label(match key {
+        "upstream" => {
+            "write `[upstream.default]` with `endpoints = [\"http://…\"]` instead of `upstream = …`"
+        }
+        _ => "write one of the two",
+    })
 }
 
 /// The same as a node, or nothing when it is nested too deeply.

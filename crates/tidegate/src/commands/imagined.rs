@@ -31,7 +31,7 @@ impl Imagined {
         let mut words = written.split_whitespace();
         let method = words.next().ok_or("the request is empty; write 'GET /path'")?;
         if !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(format!("`{method}` is not a method; write 'GET {method}' or 'POST {method}'"));
+            return Err(no_method(method, words.next()));
         }
         let path = words.next().ok_or_else(|| format!("the path is missing; write '{method} /path'"))?;
         let headers = words.chain(fields.iter().map(String::as_str)).map(field).collect::<Result<_, _>>()?;
@@ -100,6 +100,18 @@ impl Imagined {
         identify_by(&policy, peer, &self.request, question)
             .map_err(|unclear| format!("the gateway answers 400: {}", unclear.what))
     }
+}
+
+/// What to write where the first word is not a method: `get /x`, `/x`, `x`.
+fn no_method(word: &str, next: Option<&str>) -> String {
+    let meant = match word {
+        path if path.starts_with('/') => format!("'GET {path}' or 'POST {path}'"),
+        method if method.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
+            format!("'{} {}'", method.to_ascii_uppercase(), next.unwrap_or("/path"))
+        }
+        _ => "'GET /path'".to_owned(),
+    };
+    format!("`{word}` is not a method; write {meant}")
 }
 
 fn field(written: &str) -> Result<(String, String), String> {
@@ -173,6 +185,9 @@ mod tests {
         for (written, problem) in [
             ("", "the request is empty; write 'GET /path'"),
             ("/v1", "`/v1` is not a method; write 'GET /v1' or 'POST /v1'"),
+            ("get /x", "`get` is not a method; write 'GET /x'"),
+            ("post", "`post` is not a method; write 'POST /path'"),
+            ("v1/x", "`v1/x` is not a method; write 'GET /path'"),
             ("GET", "the path is missing; write 'GET /path'"),
             ("GET v1", "the path `v1` does not begin with a slash; write 'GET /v1'"),
             ("GET /a<b", "the path `/a<b` cannot be sent; escape its signs, as %3C for <"),

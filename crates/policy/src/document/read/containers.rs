@@ -57,7 +57,7 @@ fn element(item: &Node, index: usize, shape: &Shape, place: &Place) -> Place {
     let what = format!("{} {name}", section.noun);
     let path = format!("{}[{index}]", place.path);
     // The header of a list's table is the best thing to point at; an inline one is pointed at as a whole.
-    Place { path, what, key: place.key.clone(), span: item.span }
+    Place { path, what, key: place.key.clone(), span: item.span, example: None }
 }
 
 impl<T: Read> Read for OneOrList<T> {
@@ -76,7 +76,7 @@ impl<T: Read> Read for Named<T> {
 
     fn read(node: &Node, place: &Place, problems: &mut Problems) -> Option<Self> {
         let Value::Table(entries) = &node.value else {
-            problems.push(place.wrong_type(node, "a table").label("write a table"));
+            problems.push(place.no_table(node, problems));
             return None;
         };
         if let Some(problem) = nameless(entries, T::SHAPE, place, problems) {
