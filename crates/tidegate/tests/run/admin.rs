@@ -31,6 +31,22 @@ fn the_status_says_in_one_sentence_how_it_goes() {
 }
 
 #[test]
+fn a_rule_that_does_nothing_names_the_callers_of_its_routes() {
+    const CALLERS: &str = "[caller]\nfrom = [\"header:x-api-key\"]\n";
+    const PAGE: &str = include_str!("../../../../docs/how-to/read-an-incident.md");
+    let rule = PAGE.split("```").find_map(|block| Some(block.split_once("[rule.names_callers]")?.1)).unwrap();
+    let upstream = Upstream::ok();
+    for (rule, caller) in [(String::new(), None), (format!("[rule.names_callers]{rule}"), Some("ann"))] {
+        let gateway = Operated::before(&upstream, &format!("{CALLERS}{rule}"));
+        assert_eq!(statuses(&gateway, 20, "ann"), [200; 20]);
+        let decision = &gateway.get("/api/v1/decisions?n=1")["decisions"][0];
+        assert_eq!(decision["caller"].as_str(), caller, "{decision:#}");
+        let callers = gateway.get("/api/v1/callers?sort=cost");
+        assert_eq!(callers["callers"][0]["caller"].as_str(), caller, "{callers:#}");
+    }
+}
+
+#[test]
 fn the_stream_has_a_frame_at_once_and_one_a_second() {
     let upstream = Upstream::ok();
     let gateway = Operated::before(&upstream, RULE);
