@@ -29,14 +29,31 @@ pub(super) fn compile(written: Option<&MatchDoc>, path: &str, problems: &mut Pro
     }
 }
 
+/// Which requests have which criticality: the first that matches decides, so later ones must match something else.
 pub(super) fn assignments(
     written: &[Field<AssignDoc>],
     problems: &mut Problems,
 ) -> Vec<(Matcher, Criticality)> {
-    let assignment = |(index, field): (usize, &Field<AssignDoc>)| {
-        let path = format!("criticality.assign[{index}].match");
+    let place = |index: usize| format!("criticality.assign[{index}]");
+    let mut matchers: Vec<Matcher> = Vec::with_capacity(written.len());
+    let mut are_read: Vec<bool> = Vec::with_capacity(written.len());
+    for (index, field) in written.iter().enumerate() {
+        let path = format!("{}.match", place(index));
         let matcher = compile(field.value.matches.as_ref().map(|field| &field.value), &path, problems);
+        let is_read = field.value.matches.is_some() && !problems.mentions(&path);
+        let mut earlier = matchers.iter().zip(&are_read);
+        let taken = earlier.position(|(earlier, was_read)| *was_read && is_read && earlier.covers(&matcher));
+        if let Some(earlier) = taken {
+            let (number, earlier) = (index + 1, earlier + 1);
+            let message = format!("assignment {number} is never reached: assignment {earlier} takes it all");
+            let problem = Problem::new(Code::NeverReached, message).at(field.span).path(place(index));
+            problems.push(problem.label(format!("move it before assignment {earlier}")));
+        }
+        matchers.push(matcher);
+        are_read.push(is_read);
+    }
+    let assigned = matchers.into_iter().zip(written).filter_map(|(matcher, field)| {
         field.value.criticality.as_ref().map(|criticality| (matcher, criticality.value))
-    };
-    written.iter().enumerate().filter_map(assignment).collect()
+    });
+    assigned.collect()
 }

@@ -180,9 +180,9 @@ codes! {
     TimeoutTooShort = 310 Warning "a time-out that its parts outlast",
         "Within the time-out of the whole, something has to happen that may take longer by itself.",
         "Raise the time-out, or shorten that of the part.";
-    NeverReached = 311 Warning "a route that is never reached",
-        "Routes are tried in order, and an earlier one takes every request that this one would.",
-        "Move the narrower route before the wider one, or remove it.";
+    NeverReached = 311 Warning "a route or an assignment that is never reached",
+        "Routes are tried in order, and so are assignments of criticality, and an earlier one takes every request that this one would.",
+        "Move the narrower one before the wider one, or remove it.";
     MayBeAbsent = 312 Warning "a key that requests may lack",
         "Requests without the field all share one counter, apart from every caller that has it.",
         "Let callers be recognised by a second source, and count by caller.";
