@@ -68,7 +68,7 @@ pub enum Cause {
     Quota,
     /// Too many are in flight.
     Concurrency,
-    /// What is left is kept for requests that matter more, or nothing is left.
+    /// What is left is kept for requests that matter more.
     Reserve,
     /// Requests that matter as little are being shed.
     Shed,
