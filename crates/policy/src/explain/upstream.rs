@@ -80,7 +80,7 @@ impl UpstreamSeen {
     }
 }
 
-/// ``orders`: 64 of 64 in flight and 12 waiting; it sheds 40 % of sheddable`
+/// Writes `orders`, 64 of 64 in flight and 12 waiting; it sheds 40 % of sheddable.
 impl Display for UpstreamSeen {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`, {}", self.upstream, Places(self))?;
