@@ -9,8 +9,8 @@
 //! | `cpu`, `memory`, `memory_pressure` | of this process | whoever runs the gateway tells them |
 //! | a signal of the policy's own | what it means is known to its author | a field of answers, or the admin API |
 //!
-//! What is told, and the places in use, are smoothed over a second and forgotten after ten: a sampler that hangs must not shed traffic for
-//! ever, nor let everything pass.
+//! What is told, and the places in use, are smoothed over a second and forgotten after ten: a sampler that hangs must not
+//! shed traffic for ever, nor let everything pass.
 
 use std::collections::BTreeMap;
 use std::fmt;
