@@ -33,7 +33,7 @@ use self::http1::{Asked, Begun, Limits};
 use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
-use crate::ingress::{self, AnswerBody};
+use crate::ingress;
 use crate::listen::{Admittance, ListenerState, proxy_protocol};
 use crate::upgrade;
 use crate::worker::Worker;
@@ -183,10 +183,10 @@ where
         .keep_alive_timeout(PING_EVERY);
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&watch)));
     let service = service_fn(move |request: Request<Incoming>| {
-        let begun = ingress::serve(&caller, Ok(request.map(CallerBody::H2)));
+        let begun = ingress::serve::<Infallible>(&caller, Ok(request.map(CallerBody::H2)));
         async {
             Ok::<_, Infallible>(match begun {
-                Begun::Refused(page) => page.into_response().map(AnswerBody::page),
+                Begun::Refused(never) => match never {},
                 Begun::Answered(response) => *response,
                 Begun::Serving(serving) => serving.await,
             })

@@ -18,6 +18,7 @@ mod unbroken;
 mod visit;
 mod way;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -44,20 +45,47 @@ use crate::figures::RouteFigures;
 use crate::head::{self, Hop};
 use crate::settings::Settings;
 
+/// What a refusal may be that goes out without becoming a response: over HTTP/1 a page, over HTTP/2 nothing is.
+pub(crate) trait Written: Sized {
+    fn of(settings: &Settings, now: Now, refused: &Refused, speech: Speech) -> Option<Self>;
+
+    fn status(&self) -> StatusCode;
+}
+
+impl Written for Page {
+    fn of(settings: &Settings, now: Now, refused: &Refused, speech: Speech) -> Option<Self> {
+        settings.page(now, refused, speech)
+    }
+
+    fn status(&self) -> StatusCode {
+        self.status()
+    }
+}
+
+impl Written for Infallible {
+    fn of(_: &Settings, _: Now, _: &Refused, _: Speech) -> Option<Self> {
+        None
+    }
+
+    fn status(&self) -> StatusCode {
+        match *self {}
+    }
+}
+
 /// An answer of ours.
-enum Answer {
+enum Answer<P> {
     /// As it is written.
-    Page(Page),
+    Page(P),
     /// Boxed, so that everything on its way stays small.
     Response(Box<Response<AnswerBody>>),
 }
 
 /// Serves one request. Everything up to the decision happens at once, so that a refusal is no more than an answer;
 /// only what is sent on has to wait for others.
-pub(crate) fn serve(
+pub(crate) fn serve<P: Written>(
     caller: &Arc<Caller>,
     asked: Asked,
-) -> Begun<impl Future<Output = Response<AnswerBody>> + Send + use<>, AnswerBody> {
+) -> Begun<impl Future<Output = Response<AnswerBody>> + Send + use<P>, AnswerBody, P> {
     let step = match asked {
         Ok(request) => decide(caller, request),
         Err(unserved) => Err(unread(caller, unserved)),
@@ -77,7 +105,7 @@ async fn send_on(mut forward: Box<Forward>) -> Response<AnswerBody> {
     }
 }
 
-fn decide(caller: &Arc<Caller>, request: Request<CallerBody>) -> Result<Box<Forward>, Answer> {
+fn decide<P: Written>(caller: &Arc<Caller>, request: Request<CallerBody>) -> Result<Box<Forward>, Answer<P>> {
     let worker = &caller.worker;
     let is_timed = worker.shared.overhead.is_next(worker.number);
     let walk = Walk::new(caller, request.headers());
@@ -91,7 +119,7 @@ fn decide(caller: &Arc<Caller>, request: Request<CallerBody>) -> Result<Box<Forw
 }
 
 /// The answer to what could not be read as a request.
-fn unread(caller: &Arc<Caller>, why: Unserved) -> Answer {
+fn unread<P>(caller: &Arc<Caller>, why: Unserved) -> Answer<P> {
     let walk = Walk::new(caller, &HeaderMap::new());
     caller.watch.begin();
     match why {
@@ -118,7 +146,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What is sent on, or the answer.
-    fn go(self, mut request: Request<CallerBody>) -> Result<Box<Forward>, Answer> {
+    fn go<P: Written>(self, mut request: Request<CallerBody>) -> Result<Box<Forward>, Answer<P>> {
         self.caller.watch.begin();
         if let Err(what) = head::check(&request) {
             return Err(self.unsound(what));
@@ -144,20 +172,20 @@ impl<'a> Walk<'a> {
     }
 
     /// A request that must not be sent on, and after which nothing on its connection can be trusted.
-    fn unsound(&self, what: &'static str) -> Answer {
+    fn unsound<P>(&self, what: &'static str) -> Answer<P> {
         let mut response = self.settings.respond.trouble(Trouble::Unclear(what), self.speech);
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         self.answer(response, None)
     }
 
     /// An answer that is no more than its status.
-    fn bare(&self, status: StatusCode) -> Answer {
+    fn bare<P>(&self, status: StatusCode) -> Answer<P> {
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = status;
         self.answer(response, None)
     }
 
-    fn answer(&self, response: Response<Bytes>, noted: Option<Noted>) -> Answer {
+    fn answer<P>(&self, response: Response<Bytes>, noted: Option<Noted>) -> Answer<P> {
         let mut ticket = Ticket::new(Arc::clone(self.caller), noted);
         ticket.status(response.status());
         Answer::Response(Box::new(response.map(|text| AnswerBody::text(text, ticket))))
@@ -176,11 +204,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Asks the gate, and then for a place at the upstream.
-    fn ask(
+    fn ask<P: Written>(
         &self,
         attributes: &Attributes<'_>,
         request: &Request<CallerBody>,
-    ) -> Result<(Admission, Ticket, Way), Answer> {
+    ) -> Result<(Admission, Ticket, Way), Answer<P>> {
         let gate = &self.caller.worker.shared.gate;
         let mut admitted = match gate.decide(self.now, attributes) {
             Decision::Admit(admitted) => admitted,
@@ -233,11 +261,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The answer to a request that may not pass.
-    fn refused(&self, refused: &Refused, attributes: &Attributes<'_>) -> Answer {
+    fn refused<P: Written>(&self, refused: &Refused, attributes: &Attributes<'_>) -> Answer<P> {
         let figures = self.settings.route(&refused.route().name);
         figures.decided(self.caller.listener.number, refused.criticality, false);
         let noted = self.noted(figures, self.record_refused(refused, attributes), None);
-        if let Some(page) = self.settings.page(self.now, refused, self.speech) {
+        if let Some(page) = P::of(&self.settings, self.now, refused, self.speech) {
             Ticket::new(Arc::clone(self.caller), Some(noted)).end(page.status());
             return Answer::Page(page);
         }

@@ -99,10 +99,10 @@ impl Respond {
     #[must_use]
     pub fn refused(&self, now: Now, refused: &Refused, speech: Speech) -> Response<Bytes> {
         self.tell(now, refused, speech, |said, case| {
+            let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
             let mut response = if case.is_problem {
-                case.problem(Sheet::with_room(REFUSAL_BYTES), refused.id).into_response()
+                case.problem(sheet, refused.id)
             } else {
-                let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
                 let mut response = said.in_grpc(sheet, speech, case.standings);
                 if case.has_fields {
                     case.write_fields(response.headers_mut(), sheet);
@@ -114,7 +114,6 @@ impl Respond {
                 fields::write_legacy(headers, case.standings, reset, said.retry_after(), now.wall);
             }
             if self.is_debugging {
-                let sheet = &mut Sheet::with_room(FIELDS_BYTES);
                 structured::string(sheet.push("refused; rule="), |text| _ = text.push(refused.by.name()));
                 write_id(headers, sheet, refused.id);
             }
@@ -122,16 +121,14 @@ impl Respond {
         })
     }
 
-    /// The same as it is written, without a map of its fields; none for those who are told something special.
+    /// The same as it is written over HTTP/1, without a map of its fields; none for those who are told something special.
     #[must_use]
     pub fn page(&self, now: Now, refused: &Refused, speech: Speech) -> Option<Page> {
         if speech != Speech::Http || self.legacy.is_some() || self.is_debugging {
             return None;
         }
         Some(
-            self.tell(now, refused, speech, |_, case| {
-                case.problem(Sheet::with_room(REFUSAL_BYTES), refused.id)
-            }),
+            self.tell(now, refused, speech, |_, case| case.page(Sheet::with_room(REFUSAL_BYTES), refused.id)),
         )
     }
 

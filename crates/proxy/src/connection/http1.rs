@@ -64,9 +64,9 @@ enum Stage {
 }
 
 /// What becomes of a request: most that are refused are answered at once, and need no future that is moved about.
-pub(crate) enum Begun<F, B> {
+pub(crate) enum Begun<F, B, P = Page> {
     /// By a page of ours.
-    Refused(Page),
+    Refused(P),
     Answered(Box<Response<B>>),
     Serving(F),
 }

@@ -28,8 +28,7 @@ pin_project! {
     pub(crate) struct AnswerBody {
         #[pin]
         body: GuardedBody<UpstreamBody>,
-        // There while the request goes on.
-        ticket: Option<Ticket>,
+        ticket: Ticket,
         // The upstream's connection, where it has turned to another protocol.
         turned: Option<Box<Turned>>,
     }
@@ -37,17 +36,12 @@ pin_project! {
 
 impl AnswerBody {
     pub(super) const fn served(body: GuardedBody<UpstreamBody>, ticket: Ticket) -> Self {
-        Self { body, ticket: Some(ticket), turned: None }
+        Self { body, ticket, turned: None }
     }
 
     /// A short text of ours.
     pub(super) const fn text(text: Bytes, ticket: Ticket) -> Self {
-        Self { body: GuardedBody::refused(text), ticket: Some(ticket), turned: None }
-    }
-
-    /// The text of a page, whose request has ended.
-    pub(crate) const fn page(text: Bytes) -> Self {
-        Self { body: GuardedBody::refused(text), ticket: None, turned: None }
+        Self { body: GuardedBody::refused(text), ticket, turned: None }
     }
 
     /// Another protocol is spoken behind the answer's head.

@@ -16,7 +16,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tidegate_core::{Cost, Retry};
 use tidegate_policy::policy::Rule;
 use tidegate_policy::{By, DecisionId, Standing, Standings};
@@ -65,7 +66,10 @@ pub(crate) struct Form {
     by: Option<By>,
     rules: Vec<Told>,
     status: StatusCode,
-    /// All fields of a problem, each on its line.
+    /// All fields of a problem; of them `RateLimit` is to be replaced, and `Retry-After` if it is another.
+    headers: HeaderMap,
+    retry_after: Option<u64>,
+    /// The same, each on its line.
     lines: Text,
     body: Text,
     policy: Option<HeaderValue>,
@@ -111,7 +115,27 @@ const fn has_retry(standing: &Standing<'_>) -> bool {
 
 impl Case<'_> {
     /// The answer to a refused request, told as a problem.
-    pub(crate) fn problem(&self, mut sheet: Sheet, id: DecisionId) -> Page {
+    pub(crate) fn problem(&self, sheet: &mut Sheet, id: DecisionId) -> Response<Bytes> {
+        self.with_form(|form| {
+            form.body.fill(sheet, |sheet, blank| self.write(sheet, blank, Some(id)));
+            let mut response = Response::new(sheet.cut());
+            let mut headers = form.headers.clone();
+            if let Some(seconds) = self.retry_after().filter(|seconds| Some(*seconds) != form.retry_after)
+                && let Some(value) = sheet.integer(seconds).cut_field()
+            {
+                headers.insert(header::RETRY_AFTER, value);
+            }
+            if let Some(state) = self.state(sheet, &form.state) {
+                headers.insert(fields::STATE, state);
+            }
+            *response.status_mut() = form.status;
+            *response.headers_mut() = headers;
+            response
+        })
+    }
+
+    /// The same as it is written.
+    pub(crate) fn page(&self, mut sheet: Sheet, id: DecisionId) -> Page {
         self.with_form(|form| {
             form.lines.fill(&mut sheet, |sheet, blank| self.write(sheet, blank, Some(id)));
             let body_at = sheet.length();
@@ -216,6 +240,8 @@ impl Case<'_> {
             by: self.by().cloned(),
             rules: self.standings.iter().map(Told::new).collect(),
             status: self.said.map_or(StatusCode::OK, |said| said.kind.status()),
+            headers: HeaderMap::new(),
+            retry_after: self.retry_after(),
             lines: Text::default(),
             body: Text::default(),
             policy: None,
@@ -227,10 +253,10 @@ impl Case<'_> {
         }
         if let Some(said) = self.said.filter(|_| self.is_problem) {
             form.body = problem::form(sheet, said, self.standings);
-            let mut headers = said.fields(sheet);
-            fields::append(&mut headers, fields::POLICY, form.policy.clone());
-            fields::append(&mut headers, fields::STATE, self.state(sheet, &form.state));
-            form.lines = lines(sheet, &headers, &form.state);
+            form.headers = said.fields(sheet);
+            fields::append(&mut form.headers, fields::POLICY, form.policy.clone());
+            fields::append(&mut form.headers, fields::STATE, self.state(sheet, &form.state));
+            form.lines = lines(sheet, &form.headers, &form.state);
         }
         form
     }
@@ -301,6 +327,15 @@ mod tests {
             // A thread of its own has kept nothing.
             let fresh = thread::scope(|scope| scope.spawn(answer).join().unwrap());
             assert_eq!(answer(), fresh);
+
+            let page = respond.page(*now, refused, Speech::Http).unwrap();
+            let (status, lines, body) = fresh;
+            let written: Vec<u8> = (lines.iter())
+                .flat_map(|(name, value)| {
+                    [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat()
+                })
+                .collect();
+            assert_eq!((page.status(), page.lines(), page.body()), (status, &written[..], &body[..]));
         }
     }
 }

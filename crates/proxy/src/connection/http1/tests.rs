@@ -124,7 +124,7 @@ fn a_page_is_answered_as_the_same_response_would_be() {
         "POST / HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\nabc",
         "POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
     ] {
-        let response = || page().into_response().map(full);
+        let response = || respond.refused(now, &refused, Speech::Http).map(full);
         let by_response = told(Given::at_once(asked), |_| ready(response()));
         let serve = |_| Begun::<Ready<Response<TestBody>>, TestBody>::Refused(page());
         let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serve);
