@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::frames::{END_HEADERS, END_STREAM, GOAWAY, HEADERS, Peer, frame, get};
 use crate::gateway::support::{
-    Answer, Client, Gateway, H2Client, Latch, PATIENCE, Signal, Upstream, full, request,
+    Answer, Client, Gateway, H2Client, Latch, Signal, Upstream, full, request, until,
 };
 
 const IN_FLIGHT: usize = 50;
@@ -22,11 +22,7 @@ fn holding(latch: &Latch) -> Upstream {
 }
 
 fn until_refused(gateway: &Gateway) {
-    let begun = Instant::now();
-    while TcpStream::connect(gateway.address()).is_ok() {
-        assert!(begun.elapsed() < PATIENCE, "it still listens");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until(|| TcpStream::connect(gateway.address()).is_err());
 }
 
 #[test]

@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::Instant;
 
 use tidegate_policy::Record;
 
-use crate::support::{Answer, Gateway, PATIENCE, Signal, Upstream};
+use crate::support::{Answer, Gateway, Signal, Upstream, until};
 
 /// A service that fails on request.
 fn failing() -> Upstream {
@@ -31,15 +29,6 @@ fn logged(mut gateway: Gateway) -> Vec<Record> {
     gateway.signal(Signal::TERM);
     assert!(gateway.wait().success());
     records(&gateway.output().all())
-}
-
-/// Waits until something is so, which it asks again and again.
-fn until(mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "it never came to be");
-        thread::yield_now();
-    }
 }
 
 const TWO_A_KEY: &str = "[caller]\nfrom = 'header:x-api-key'\n[rule.per_key]\nkey = 'caller'\nquota = '2/h'";

@@ -2,23 +2,12 @@
 
 use crate::support::{Answer, Gateway, Latch, Upstream, request};
 
-/// A service that answers `/held` only once it is told to.
-fn holding(latch: &Latch) -> Upstream {
-    let latch = latch.clone();
-    Upstream::answering(move |request| {
-        if request.target() == "/held" {
-            latch.wait();
-        }
-        Answer::text("hello")
-    })
-}
-
 const TWO_A_KEY: &str = "[rule.in_flight]\nkey = 'header:x-api-key'\nlimit = 2";
 
 #[test]
 fn no_more_than_the_limit_are_in_flight() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let gateway = Gateway::before(&upstream, TWO_A_KEY);
     let alice = [("x-api-key", "alice")];
     let held = request("GET", "/held", &alice, "");
@@ -67,7 +56,7 @@ fn an_answer_is_in_flight_until_its_last_byte() {
 #[test]
 fn a_caller_who_goes_away_frees_its_place() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let gateway = Gateway::before(&upstream, "[rule.in_flight]\nlimit = 1");
     let mut client = gateway.connect();
     client.send(request("GET", "/held", &[], ""));

@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{Answer, Client, Gateway, Latch, Message, PATIENCE, Signal, Upstream, request};
+use crate::support::{Client, Gateway, Message, PATIENCE, Signal, Upstream, request};
 
 /// Believed when it says how critical its requests are, and which attempt.
 const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -135,15 +135,4 @@ fn policy(upstream: &Upstream, concurrency: &str, rest: &str) -> String {
         {rest}",
         upstream.url()
     )
-}
-
-/// A service that answers what begins with `/held` only once it is told to.
-fn holding(latch: &Latch) -> Upstream {
-    let latch = latch.clone();
-    Upstream::answering(move |request| {
-        if request.target().starts_with("/held") {
-            latch.wait();
-        }
-        Answer::text("hello")
-    })
 }

@@ -31,7 +31,17 @@ pub use message::Message;
 pub use upstream::{Answer, Upstream};
 pub use wire::Wire;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a test waits for something that comes at once unless it never comes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until something is so, which is asked again and again.
+#[track_caller]
+pub fn until(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it never came to be");
+        std::thread::yield_now();
+    }
+}

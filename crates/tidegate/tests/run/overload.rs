@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::gateway::support::{Answer, Gateway, Latch, PATIENCE, Upstream, request};
+use crate::gateway::support::{Gateway, Latch, PATIENCE, Upstream, request};
 use crate::operated::Operated;
 use crate::published::assert_is;
 
@@ -20,13 +20,7 @@ fn narrow(upstream: &Upstream) -> Operated {
 #[test]
 fn an_upstream_without_room_is_named_wherever_refusals_are_told() {
     let latch = Latch::default();
-    let held = latch.clone();
-    let upstream = Upstream::answering(move |request| {
-        if request.target() == "/held" {
-            held.wait();
-        }
-        Answer::text("hello")
-    });
+    let upstream = Upstream::holding(&latch);
     let gateway = narrow(&upstream);
     let mut first = gateway.gateway.connect();
     first.send(request("GET", "/held", &[], ""));
@@ -65,13 +59,7 @@ fn explained(gateway: &Operated) -> serde_json::Value {
 #[test]
 fn what_is_explained_is_what_a_busy_upstream_does() {
     let latch = Latch::default();
-    let held = latch.clone();
-    let upstream = Upstream::answering(move |request| {
-        if request.target() == "/held" {
-            held.wait();
-        }
-        Answer::text("hello")
-    });
+    let upstream = Upstream::holding(&latch);
     let gateway = narrow(&upstream);
     assert_eq!(explained(&gateway)["upstream"]["answer"], "take");
     let mut first = gateway.gateway.connect();
@@ -103,18 +91,14 @@ fn what_is_explained_is_what_a_busy_upstream_does() {
 #[test]
 fn places_in_use_are_told_smoothed() {
     let latch = Latch::default();
-    let held = latch.clone();
-    let upstream = Upstream::answering(move |_| {
-        held.wait();
-        Answer::text("hello")
-    });
+    let upstream = Upstream::holding(&latch);
     let gateway = narrow(&upstream);
     let reading = |signals: &serde_json::Value| {
         let known = signals["signals"].as_array().unwrap();
         known.iter().find(|signal| signal["signal"] == "in_flight").unwrap()["value"].as_f64().unwrap()
     };
     let mut first = gateway.gateway.connect();
-    first.send(request("GET", "/", &[], ""));
+    first.send(request("GET", "/held", &[], ""));
     upstream.wait_for(1);
     // The one place is taken at once; the signal is on its way there.
     gateway.until("/api/v1/signals", |signals| {

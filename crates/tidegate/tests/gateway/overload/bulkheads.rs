@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Guarded, ONE, ONE_AND_A_QUEUE, holding};
+use super::{Guarded, ONE, ONE_AND_A_QUEUE};
 use crate::support::{Answer, Client, Latch, Upstream};
 
 #[test]
 fn an_exempt_route_passes_while_everything_is_full() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     for (concurrency, waiting) in [(ONE, 0), (ONE_AND_A_QUEUE, 3)] {
         let guarded = Guarded::before(
             &upstream,
@@ -33,7 +33,7 @@ fn an_exempt_route_passes_while_everything_is_full() {
 #[test]
 fn the_admin_api_answers_and_stays_ready_while_everything_is_refused() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(&upstream, ONE, "");
     let mut held = guarded.send("/held", &[]);
     upstream.wait_for(1);

@@ -2,7 +2,7 @@
 
 use tidegate_policy::Record;
 
-use super::{Guarded, ONE, ONE_AND_A_MOMENT, holding};
+use super::{Guarded, ONE, ONE_AND_A_MOMENT};
 use crate::support::{Client, Latch, Signal, Upstream};
 
 const DEGRADED: &str = "[[route]]
@@ -42,7 +42,7 @@ fn counted(guarded: &Guarded, route: &str) -> [(&'static str, u64); 2] {
 fn who_would_be_refused_gets_the_cheaper_answer() {
     for concurrency in [ONE, ONE_AND_A_MOMENT] {
         let latch = Latch::default();
-        let upstream = holding(&latch);
+        let upstream = Upstream::holding(&latch);
         let (guarded, mut held) = full(&upstream, concurrency, "");
         let answer = guarded.gateway.get("/catalogue", &[]);
         assert_eq!((answer.status(), answer.text()), (203, "{\"items\":[]}"), "{answer:?}");
@@ -88,7 +88,7 @@ fn an_operator_switches_a_route_and_back() {
 #[test]
 fn who_is_over_its_quota_is_refused_as_ever() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let rule = "[rule.once]\nquota = '1/h'";
     let rest = DEGRADED.replace("name = 'catalogue'", "name = 'catalogue'\nrules = ['once']");
     let guarded = Guarded::before(&upstream, ONE, &format!("{rest}\n{rule}"));
@@ -99,7 +99,7 @@ fn who_is_over_its_quota_is_refused_as_ever() {
 fn the_log_says_that_the_upstream_had_no_room() {
     for concurrency in [ONE, ONE_AND_A_MOMENT] {
         let latch = Latch::default();
-        let upstream = holding(&latch);
+        let upstream = Upstream::holding(&latch);
         let log = "[telemetry]\naccess_log = { to = 'stdout', sample_accepted = '0%', always = ['refused'] }";
         let (guarded, mut held) = full(&upstream, concurrency, log);
         assert_eq!(guarded.gateway.get("/catalogue", &[]).status(), 203);

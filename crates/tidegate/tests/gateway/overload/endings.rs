@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use http::Request;
 
-use super::{Guarded, ONE, ONE_AND_A_MOMENT, ONE_AND_A_QUEUE, holding, policy};
+use super::{Guarded, ONE, ONE_AND_A_MOMENT, ONE_AND_A_QUEUE, policy};
 use crate::support::{self, Answer, Client, H2Client, Latch, PATIENCE, Signal, Upstream, request};
 
 const PLACES: u64 = 20;
@@ -40,7 +40,7 @@ fn all_places_are_free(guarded: &Guarded, latch: &Latch) {
 #[test]
 fn clients_that_go_away_while_they_wait_or_are_served_leave_their_places() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(&upstream, QUEUE, "");
     let clients: Vec<Client> = (0..CLIENTS).map(|_| guarded.send("/held", &[])).collect();
     guarded.until(|orders| {
@@ -55,7 +55,7 @@ fn clients_that_go_away_while_they_wait_or_are_served_leave_their_places() {
 #[test]
 fn a_place_given_to_somebody_who_is_leaving_is_given_to_the_next() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(&upstream, QUEUE, "");
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| guarded.send("/", &[])).collect();
     // The service answers at once, so places are passed on all the time.
@@ -73,7 +73,7 @@ fn a_place_given_to_somebody_who_is_leaving_is_given_to_the_next() {
 #[test]
 fn streams_of_one_connection_that_are_reset_leave_their_places() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(&upstream, QUEUE, "");
     let client = H2Client::connect(guarded.gateway.address());
     let asked: Vec<_> = (0..2 * PLACES)
@@ -139,7 +139,7 @@ fn a_service_that_cannot_be_reached_or_is_too_slow_takes_no_place_for_good() {
 #[test]
 fn who_waited_for_a_rule_asks_for_a_place_only_then() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     // Of those that come together, each waits 100 ms for the one before.
     let rule = "[rule.shaped]\nquota = '10/s'\nalgorithm = 'leaky_bucket'\nburst = 5";
     let guarded = Guarded::before(&upstream, ONE_AND_A_MOMENT, rule);
@@ -160,7 +160,7 @@ fn who_waited_for_a_rule_asks_for_a_place_only_then() {
 #[test]
 fn those_who_wait_are_served_while_the_gateway_drains() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let mut guarded = Guarded::before(&upstream, ONE_AND_A_QUEUE, "");
     let mut held = guarded.send("/held", &[]);
     upstream.wait_for(1);
@@ -176,7 +176,7 @@ fn those_who_wait_are_served_while_the_gateway_drains() {
 #[test]
 fn a_body_is_not_asked_for_before_there_is_a_place() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(&upstream, ONE_AND_A_MOMENT, "");
     let mut held = guarded.send("/held", &[]);
     upstream.wait_for(1);

@@ -2,7 +2,7 @@
 
 use tidegate_policy::Record;
 
-use super::{Guarded, ONE, ONE_AND_A_MOMENT, holding};
+use super::{Guarded, ONE, ONE_AND_A_MOMENT};
 use crate::support::{Gateway, Latch, Message, Signal, Upstream};
 
 const RULE: &str = "[rule.per_hour]\nquota = '10/h'\nalgorithm = 'fixed_window'";
@@ -47,19 +47,19 @@ fn refused_and_not_charged(upstream: &Upstream, latch: &Latch, concurrency: &str
 #[test]
 fn who_finds_no_place_is_told_so_and_not_charged() {
     let latch = Latch::default();
-    refused_and_not_charged(&holding(&latch), &latch, ONE);
+    refused_and_not_charged(&Upstream::holding(&latch), &latch, ONE);
 }
 
 #[test]
 fn who_has_waited_too_long_is_told_so_and_not_charged() {
     let latch = Latch::default();
-    refused_and_not_charged(&holding(&latch), &latch, ONE_AND_A_MOMENT);
+    refused_and_not_charged(&Upstream::holding(&latch), &latch, ONE_AND_A_MOMENT);
 }
 
 #[test]
 fn places_of_a_rule_come_back_from_who_is_turned_away() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(&upstream, ONE_AND_A_MOMENT, "[rule.in_flight]\nlimit = 2");
     let mut held = guarded.send("/held", &[]);
     upstream.wait_for(1);
@@ -73,7 +73,7 @@ fn places_of_a_rule_come_back_from_who_is_turned_away() {
 /// The refusal that is logged while one request is held.
 fn logged(concurrency: &str, log: &str) -> Vec<Record> {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let log = format!("[telemetry]\naccess_log = {{ to = 'stdout', {log} }}");
     let Guarded { mut gateway, .. } = {
         let guarded = Guarded::before(&upstream, concurrency, &log);
@@ -114,7 +114,7 @@ fn the_log_says_who_refused_and_why() {
 fn refusals_are_counted_where_they_happen() {
     for concurrency in [ONE, ONE_AND_A_MOMENT] {
         let latch = Latch::default();
-        let upstream = holding(&latch);
+        let upstream = Upstream::holding(&latch);
         let guarded = Guarded::before(&upstream, concurrency, "");
         let mut held = guarded.send("/held", &[]);
         upstream.wait_for(1);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Guarded, ONE, ONE_AND_A_QUEUE, holding, policy};
+use super::{Guarded, ONE, ONE_AND_A_QUEUE, policy};
 use crate::support::{Answer, Client, Latch, PATIENCE, Upstream};
 
 #[test]
@@ -36,7 +36,7 @@ fn the_limit_that_was_found_survives_a_change_of_the_upstream() {
 #[test]
 fn a_new_limit_holds_at_once_and_those_in_flight_end_well() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let queue = "algorithm = 'fixed'\nmax = 3\nqueue = { timeout = '60s' }";
     let guarded = Guarded::before(&upstream, queue, "");
     let mut before: Vec<Client> = (0..5).map(|_| guarded.send("/held/before", &[])).collect();
@@ -60,7 +60,7 @@ fn a_new_limit_holds_at_once_and_those_in_flight_end_well() {
 #[test]
 fn a_policy_that_leaves_the_upstream_alone_leaves_those_who_wait_alone() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(&upstream, ONE_AND_A_QUEUE, "");
     let mut held = guarded.send("/held", &[]);
     upstream.wait_for(1);

@@ -1,6 +1,6 @@
 //! When so many retry that all of a kind must be overloaded, refusals say that retrying is no use.
 
-use super::{Guarded, ONE, PROXY, holding};
+use super::{Guarded, ONE, PROXY};
 use crate::support::{Client, Latch, Message, Upstream};
 
 /// A gateway with no place left.
@@ -24,7 +24,7 @@ fn attempts(client: &mut Client, count: usize, fields: &[(&str, &str)]) -> Vec<M
 #[test]
 fn when_half_of_all_are_second_attempts_retries_are_advised_against() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let (guarded, mut held) = full(&upstream);
     let mut proxy = guarded.gateway.connect_from(PROXY);
     let refused = attempts(&mut proxy, 400, &[]);
@@ -48,7 +48,7 @@ fn when_half_of_all_are_second_attempts_retries_are_advised_against() {
 #[test]
 fn what_strangers_say_of_their_attempts_is_not_counted() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let (guarded, mut held) = full(&upstream);
     let refused = attempts(&mut guarded.gateway.connect(), 400, &[]);
     assert!(refused.iter().all(|refused| refused.get("tidegate-retry").is_none()));
@@ -60,7 +60,7 @@ fn what_strangers_say_of_their_attempts_is_not_counted() {
 #[test]
 fn first_attempts_alone_and_odd_numbers_are_no_reason() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let (guarded, mut held) = full(&upstream);
     let mut proxy = guarded.gateway.connect_from(PROXY);
     for odd in ["1", "0", "-1", "two", "", "99999999999999999999"] {

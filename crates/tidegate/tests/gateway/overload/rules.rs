@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Guarded, PROXY, holding};
+use super::{Guarded, PROXY};
 use crate::support::{Answer, Client, Latch, Message, PATIENCE, Upstream, request};
 
 const BELIEVED: &str = "[criticality]\nfrom = 'header:x-criticality'\n[caller]\nfrom = 'header:x-api-key'";
@@ -29,7 +29,7 @@ fn assert_is_refused(refused: &Message, rule: &str) {
 fn the_last_places_are_kept_for_what_matters() {
     for capacity in ["4", "'upstream:orders'"] {
         let latch = Latch::default();
-        let upstream = holding(&latch);
+        let upstream = Upstream::holding(&latch);
         let guarded = Guarded::before(
             &upstream,
             "algorithm = 'fixed'\nmax = 4\nqueue = { timeout = '60s', order = 'fifo' }",
@@ -68,7 +68,7 @@ fn the_last_places_are_kept_for_what_matters() {
 #[test]
 fn what_a_reserve_holds_back_is_wanted_of_the_upstream() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let guarded = Guarded::before(
         &upstream,
         "algorithm = 'fixed'\nmax = 4",

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::Request;
 
-use super::{Guarded, ONE_AND_A_QUEUE, PROXY, holding};
+use super::{Guarded, ONE_AND_A_QUEUE, PROXY};
 use crate::support::{self, Client, H2Client, Latch, Upstream, request};
 
 const BELIEVED: &str = "[criticality]\nfrom = 'header:x-criticality'\n[caller]\nfrom = 'header:x-api-key'";
@@ -28,7 +28,7 @@ fn served(concurrency: &str, waiting: &[&[Asked<'_>]]) -> Vec<String> {
 
 fn try_served(concurrency: &str, waiting: &[&[Asked<'_>]]) -> Option<Vec<String>> {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let (guarded, mut held) = full(&upstream, concurrency);
     // They connect before the first of them waits, and so come the sooner one after another.
     let mut clients: Vec<Client> =
@@ -99,7 +99,7 @@ fn a_greedy_caller_waits_behind_its_own_requests_where_the_order_is_fair() {
 #[test]
 fn the_newest_is_served_first_while_a_queue_stands() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let concurrency = "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '2s', order = 'adaptive_lifo' }";
     let (guarded, mut held) = full(&upstream, concurrency);
     // A queue stands once it has not been empty for twice as long as anybody may wait in it.
@@ -127,7 +127,7 @@ fn the_newest_is_served_first_while_a_queue_stands() {
 #[test]
 fn nobody_waits_for_longer_than_the_policy_says() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let (guarded, mut held) = full(&upstream, "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '300ms' }");
     let begun = Instant::now();
     assert_eq!(guarded.gateway.get("/", &[]).status(), 503);
@@ -142,7 +142,7 @@ fn nobody_waits_for_longer_than_the_policy_says() {
 #[test]
 fn no_more_wait_than_the_policy_says_and_the_least_critical_makes_room() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let (guarded, mut held) = full(
         &upstream,
         "algorithm = 'fixed'\nmax = 1\nqueue = { timeout = '60s', order = 'fifo', max_waiting = 2 }",
@@ -163,7 +163,7 @@ fn no_more_wait_than_the_policy_says_and_the_least_critical_makes_room() {
 #[test]
 fn requests_of_one_connection_wait_beside_each_other_over_http_2() {
     let latch = Latch::default();
-    let upstream = holding(&latch);
+    let upstream = Upstream::holding(&latch);
     let (guarded, mut held) = full(&upstream, ONE_AND_A_QUEUE);
     let client = H2Client::connect(guarded.gateway.address());
     let asked: Vec<_> = (1..=3)

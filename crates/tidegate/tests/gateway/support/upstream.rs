@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use socket2::{Domain, Socket, Type};
 
+use super::latch::Latch;
 use super::message::Message;
 use super::wire::Wire;
 use super::{PATIENCE, tls};
@@ -87,6 +88,17 @@ impl Upstream {
     /// Answers every request with the same short text.
     pub fn ok() -> Self {
         Self::answering(|_| Answer::text("hello"))
+    }
+
+    /// Answers what begins with `/held` only once the latch is open.
+    pub fn holding(latch: &Latch) -> Self {
+        let latch = latch.clone();
+        Self::answering(move |request| {
+            if request.target().starts_with("/held") {
+                latch.wait();
+            }
+            Answer::text("hello")
+        })
     }
 
     /// Does to every connection as told; it is closed when that is done.
