@@ -20,6 +20,7 @@ mod way;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::mem;
 use std::sync::Arc;
 
 use arc_swap::Guard;
@@ -40,7 +41,7 @@ use crate::chance;
 use crate::client;
 use crate::connection::Caller;
 use crate::connection::http1::body::CallerBody;
-use crate::connection::http1::{Asked, Begun, Unserved};
+use crate::connection::http1::{Asked, Begun, Unserved, keep_fields};
 use crate::figures::RouteFigures;
 use crate::head::{self, Hop};
 use crate::settings::Settings;
@@ -161,7 +162,12 @@ impl<'a> Walk<'a> {
             .identify
             .identify_from(Some(self.peer(&request)), &request, |attributes| self.ask(attributes, &request));
         let (admission, ticket, way) = match asked {
-            Ok(asked) => asked?,
+            Ok(Ok(asked)) => asked,
+            Ok(Err(answer)) => {
+                // Nobody looks at them any more, and the next request needs room for its own.
+                keep_fields(mem::take(request.headers_mut()));
+                return Err(answer);
+            }
             Err(unclear) => {
                 let response = self.settings.respond.unclear(unclear, self.speech);
                 return Err(self.answer(response, None));
@@ -196,9 +202,8 @@ impl<'a> Walk<'a> {
         if !self.settings.has_dashed_keys() {
             return;
         }
-        let aliases: Vec<HeaderName> =
-            request.headers().keys().filter(|name| self.settings.is_alias(name)).cloned().collect();
-        for alias in aliases {
+        let is_alias = |name: &&HeaderName| self.settings.is_alias(name);
+        while let Some(alias) = request.headers().keys().find(is_alias).cloned() {
             request.headers_mut().remove(alias);
         }
     }
@@ -210,11 +215,13 @@ impl<'a> Walk<'a> {
         request: &Request<CallerBody>,
     ) -> Result<(Admission, Ticket, Way), Answer<P>> {
         let gate = &self.caller.worker.shared.gate;
-        let mut admitted = match gate.decide(self.now, attributes) {
+        let decision = gate.decide(self.now, attributes);
+        let mut admitted = match decision {
             Decision::Admit(admitted) => admitted,
-            Decision::Refuse(refused) => {
-                self.held_back(&refused);
-                return Err(self.refused(&refused, attributes));
+            // Looked at where it is: a refusal is half a thousand bytes.
+            Decision::Refuse(ref refused) => {
+                self.held_back(refused);
+                return Err(self.refused(refused, attributes));
             }
         };
         let figures = match admitted.route() {

@@ -37,6 +37,7 @@ use self::feed::Failed;
 use self::read::{Head, Manner, read_head};
 pub(crate) use self::read::{Limits, Unserved};
 use self::scratch::Input;
+pub(crate) use self::scratch::keep_fields;
 use super::watch::{Awaited, Watch};
 use crate::http1::outgoing::Outgoing;
 use crate::http1::rest::Rest;

@@ -2,7 +2,8 @@
 //!
 //! A connection needs room to read and to write only while it is polled, and then no other connection of its worker
 //! is. So each takes the room when it begins and puts it back when nothing of its own is left in it, and an idle
-//! connection holds none. Room for fields goes from the request to its answer, and then to the next request.
+//! connection holds none. Room for fields goes from the request to its answer, and then to the next request; from one
+//! that is refused, to the next at once.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -83,7 +84,7 @@ pub(super) fn take_fields() -> HeaderMap {
 }
 
 /// Puts it back.
-pub(super) fn keep_fields(mut fields: HeaderMap) {
+pub(crate) fn keep_fields(mut fields: HeaderMap) {
     if !(FIELDS..=MOST_FIELDS).contains(&fields.capacity()) {
         return;
     }
