@@ -125,12 +125,12 @@ impl Settings {
     /// a caller would have two identities.
     pub(crate) fn is_alias(&self, name: &HeaderName) -> bool {
         let name = name.as_str().as_bytes();
-        name.contains(&b'_')
-            && self.dashed_keys.iter().any(|key| {
-                let key = key.as_str().as_bytes();
-                key.len() == name.len()
-                    && key.iter().zip(name).all(|(key, name)| key == name || (*key == b'-' && *name == b'_'))
-            })
+        self.dashed_keys.iter().any(|key| {
+            let key = key.as_str().as_bytes();
+            key.len() == name.len()
+                && name.contains(&b'_')
+                && key.iter().zip(name).all(|(key, name)| key == name || (*key == b'-' && *name == b'_'))
+        })
     }
 
     pub(crate) fn has_dashed_keys(&self) -> bool {

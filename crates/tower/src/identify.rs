@@ -191,8 +191,9 @@ fn host<B>(request: &Request<B>) -> &str {
 
 /// `[::1]:80` has colons that are no port's.
 fn without_port(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => host,
+    let end = authority.bytes().rposition(|byte| matches!(byte, b':' | b']'));
+    match end.and_then(|end| authority.split_at_checked(end)) {
+        Some((host, port)) if port.starts_with(':') => host,
         _ => authority,
     }
 }
