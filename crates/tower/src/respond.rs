@@ -127,9 +127,7 @@ impl Respond {
         if speech != Speech::Http || self.legacy.is_some() || self.is_debugging {
             return None;
         }
-        Some(
-            self.tell(now, refused, speech, |_, case| case.page(Sheet::with_room(REFUSAL_BYTES), refused.id)),
-        )
+        Some(self.tell(now, refused, speech, |_, case| case.page(Sheet::on(page::room()), refused.id)))
     }
 
     /// Finds out what is to be told of a refusal.

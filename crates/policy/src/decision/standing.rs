@@ -50,6 +50,15 @@ impl<'a> Standings<'a> {
         self.into_iter()
     }
 
+    /// The one at this place, counted from zero.
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<&Standing<'a>> {
+        match self.first.get(place) {
+            Some(standing) => standing.as_ref(),
+            None => self.rest.get(place - IN_PLACE),
+        }
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -58,13 +67,15 @@ impl<'a> Standings<'a> {
 
     /// `answer` is the rule that refused, and how.
     pub(crate) fn of(plan: &'a Plan, mets: &Mets, now: Now, answer: Option<(u16, Refusal)>) -> Self {
-        let told = mets.iter().filter(|met| met.is_enforced);
-        let mut told = told.filter_map(|met| standing(plan, met, now, answer));
         let mut standings = Self::default();
-        for (place, standing) in standings.first.iter_mut().zip(&mut told) {
-            *place = Some(standing);
+        let mut places = standings.first.iter_mut();
+        for met in mets.iter().filter(|met| met.is_enforced) {
+            let Some(standing) = standing(plan, met, now, answer) else { continue };
+            match places.next() {
+                Some(place) => *place = Some(standing),
+                None => standings.rest.push(standing),
+            }
         }
-        standings.rest.extend(told);
         standings
     }
 }
@@ -78,6 +89,7 @@ impl<'a, 'b> IntoIterator for &'b Standings<'a> {
     }
 }
 
+#[inline]
 fn standing<'a>(plan: &'a Plan, met: &Met, now: Now, answer: Option<(u16, Refusal)>) -> Option<Standing<'a>> {
     let rule = &plan.rules.get(usize::from(met.rule))?.rule;
     let (answer, is_asked) = match answer {

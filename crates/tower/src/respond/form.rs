@@ -166,7 +166,7 @@ impl Case<'_> {
                 number
             }
         };
-        let Some(standing) = self.standings.iter().nth(number.into()) else { return };
+        let Some(standing) = self.standings.get(number.into()) else { return };
         match (blank, standing.retry) {
             (Blank::Used(_), _) => _ = sheet.decimal(standing.used),
             (Blank::Retry(_), Some(Retry::After(delay))) => _ = sheet.decimal(seconds(named(delay))),

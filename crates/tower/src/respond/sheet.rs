@@ -69,7 +69,12 @@ impl Text {
 impl Sheet {
     /// One with room for so many bytes; where they are not enough, it gets more.
     pub(crate) fn with_room(bytes: usize) -> Self {
-        Self { bytes: BytesMut::with_capacity(bytes), pieces: Vec::new() }
+        Self::on(BytesMut::with_capacity(bytes))
+    }
+
+    /// One that is written in this room.
+    pub(crate) const fn on(room: BytesMut) -> Self {
+        Self { bytes: room, pieces: Vec::new() }
     }
 
     /// Whether nothing was written since the last cut.
@@ -128,14 +133,17 @@ impl Sheet {
     /// A cost, as its `Display` writes it: `12`, `0.01`.
     pub(crate) fn decimal(&mut self, value: Cost) -> &mut Self {
         self.integer(value.whole());
-        let (mut fraction, mut place) = (value.micros() % 1_000_000, 100_000);
-        if fraction > 0 {
-            self.push(".");
+        let mut fraction = value.micros() % 1_000_000;
+        if fraction == 0 {
+            return self;
         }
-        while fraction > 0 {
-            self.bytes.extend_from_slice(&[digit(fraction / place)]);
-            (fraction, place) = (fraction % place, place / 10);
+        let mut digits = *b".000000";
+        for place in digits[1..].iter_mut().rev() {
+            *place = digit(fraction);
+            fraction /= 10;
         }
+        let zeros = digits.iter().rev().take_while(|digit| **digit == b'0').count();
+        self.bytes.extend_from_slice(&digits[..digits.len() - zeros]);
         self
     }
 
