@@ -7,9 +7,9 @@
 //! number passed without one failure (linkerd2#11198); the same 10 000 before one slow worker is a wait of
 //! minutes. What a caller feels is time, so time is what we bound:
 //!
-//! 1. **Time.** Nobody waits longer than [`Bounds::max_wait`], and nobody is served who cannot be answered
-//!    before its deadline. An entry leaves at the moment it becomes hopeless; [`Queue::next_leave`]
-//!    says when that is, so that a driver can answer its caller then.
+//! 1. **Time.** Nobody waits longer than [`Bounds::max_wait`], or in a burst [`Bounds::burst_wait`], and nobody is
+//!    served who cannot be answered before its deadline. An entry leaves at the moment it becomes hopeless;
+//!    [`Queue::next_leave`] says when that is, so that a driver can answer its caller then.
 //! 2. **Count and bytes** only keep memory finite. [`Bounds::outlasts`] refuses a count that would act
 //!    before the time at the rate you expect.
 //!
@@ -133,13 +133,21 @@ impl<T> Queue<T> {
         self.expected = took;
     }
 
-    /// How long whoever comes from now on may wait. Who waits already leaves when it was going to.
+    /// How long whoever comes from now on may wait, and how long in a burst. Who waits already leaves when it was going
+    /// to.
     ///
     /// # Errors
-    /// When the time is nothing, or longer than ten minutes.
-    pub fn set_max_wait(&mut self, max_wait: Duration) -> Result<(), Invalid> {
-        self.bounds = self.bounds.with_max_wait(max_wait)?;
+    /// When the first is nothing, the second shorter than the first, or one longer than ten minutes.
+    pub fn set_waits(&mut self, max_wait: Duration, burst_wait: Duration) -> Result<(), Invalid> {
+        self.bounds = self.bounds.with_max_wait(max_wait)?.with_burst_wait(burst_wait)?;
         Ok(())
+    }
+
+    /// How long an entry of this level may wait that comes `now`.
+    #[must_use]
+    pub fn wait_of(&self, criticality: Criticality, now: Moment) -> Duration {
+        let stands = self.levels[criticality.index()].stands(self.bounds.max_wait(), now);
+        if stands { self.bounds.max_wait() } else { self.bounds.burst_wait() }
     }
 
     /// Puts an entry in. Whatever leaves unserved is handed to `left`, the newcomer too if it is refused.
@@ -149,7 +157,7 @@ impl<T> Queue<T> {
             Verdict::Admit(list) => {
                 let level = &mut self.levels[entry.criticality.index()];
                 level.enters(list % self.order.width(), entry.bytes, now);
-                let start_by = self.start_by(entry.deadline, now);
+                let start_by = self.start_by(&entry, now);
                 Verdict::Admit(self.store.insert(list, entry, now, start_by))
             }
             Verdict::Refuse(refusal) => {
@@ -342,9 +350,9 @@ impl<T> Queue<T> {
     }
 
     /// The last moment at which an entry that comes `now` may be served.
-    fn start_by(&self, deadline: Option<Moment>, now: Moment) -> Moment {
-        let patience = now.plus(self.bounds.max_wait());
-        deadline.map_or(patience, |deadline| {
+    fn start_by(&self, entry: &Entry<T>, now: Moment) -> Moment {
+        let patience = now.plus(self.wait_of(entry.criticality, now));
+        entry.deadline.map_or(patience, |deadline| {
             let latest = deadline.nanos().saturating_sub(nanos_of(self.expected));
             patience.min(Moment::from_nanos(latest))
         })

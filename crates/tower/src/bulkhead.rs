@@ -92,8 +92,6 @@ struct Shared {
     flows: Flows,
     clock: Arc<dyn Clock>,
     waiting_terms: WaitingQueue,
-    /// How long whoever comes now may wait, in nanoseconds.
-    patience: AtomicU64,
 }
 
 /// Who would enter.
@@ -156,7 +154,6 @@ impl Bulkhead {
             flows: Flows::new(clock.moment())?,
             clock,
             waiting_terms: upstream.concurrency.queue,
-            patience: AtomicU64::new(nanos(terms::patience(&upstream.concurrency.queue, None))),
         };
         Ok(Self::entrance_to(Arc::new(shared)))
     }
@@ -237,12 +234,12 @@ impl Bulkhead {
         };
         let (waiter, receiver) = Waiter::new(self);
         let mut left = Vec::new();
-        let verdict = {
+        let (verdict, patience) = {
             let mut queue = lock(queue);
             let entry = Entry { key: queue.key(&caller), criticality, ..Entry::new(waiter) };
             let verdict = queue.push(entry, now, |who| left.push(who));
             self.shared.waiting.store(queue.len(), Ordering::Relaxed);
-            verdict
+            (verdict, queue.wait_of(criticality, now))
         };
         // A place may have come back before anybody could see that somebody waits for it. Either its giver sees us or
         // we see the place: each writes before the fence and reads after it.
@@ -250,7 +247,7 @@ impl Bulkhead {
         self.pass_on_if_free(now);
         let entered = match verdict {
             Verdict::Admit(handle) => {
-                Entered::Wait(Waiting::new(receiver, handle, criticality, Arc::clone(self)))
+                Entered::Wait(Waiting::new(receiver, patience, handle, criticality, Arc::clone(self)))
             }
             Verdict::Refuse(refusal) => {
                 // The last of those that left is its own entry.
@@ -355,13 +352,11 @@ impl Bulkhead {
         let Some(baseline) = shared.limiter.baseline() else { return };
         shared.grace.store(nanos(terms::grace(Some(baseline))), Ordering::Relaxed);
         if let Some(queue) = &shared.queue {
-            let patience = terms::patience(&shared.waiting_terms, Some(baseline));
+            let (patience, in_burst) = terms::patience(&shared.waiting_terms, Some(baseline));
             let mut queue = lock(queue);
             queue.expect_service(baseline);
-            // It is above zero, for there is a queue.
-            if queue.set_max_wait(patience).is_ok() {
-                shared.patience.store(nanos(patience), Ordering::Relaxed);
-            }
+            // They are above zero, for there is a queue.
+            drop(queue.set_waits(patience, in_burst));
         }
     }
 

@@ -6,6 +6,7 @@ use crate::units::{Invalid, Quota};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     max_wait: Duration,
+    burst_wait: Duration,
     max_entries: usize,
     max_bytes: u64,
 }
@@ -28,11 +29,12 @@ impl Bounds {
     /// # Errors
     /// When the time is nothing, or longer than ten minutes.
     pub fn new(max_wait: Duration) -> Result<Self, Invalid> {
-        let unchecked = Self { max_wait, max_entries: DEFAULT_ENTRIES, max_bytes: DEFAULT_BYTES };
+        let unchecked =
+            Self { max_wait, burst_wait: max_wait, max_entries: DEFAULT_ENTRIES, max_bytes: DEFAULT_BYTES };
         unchecked.with_max_wait(max_wait)
     }
 
-    /// The same with this longest wait.
+    /// The same with this longest wait, in a burst as at other times.
     ///
     /// # Errors
     /// When the time is nothing, or longer than ten minutes.
@@ -40,7 +42,20 @@ impl Bounds {
         if max_wait.is_zero() || max_wait > LONGEST_WAIT {
             return Err(Invalid::new("max_wait", format_args!("{max_wait:?}"), "above 0 and at most 10 min"));
         }
-        Ok(Self { max_wait, ..self })
+        Ok(Self { max_wait, burst_wait: max_wait, ..self })
+    }
+
+    /// The same, with a longer wait for whoever comes to a level that had nobody waiting a `max_wait` ago. A burst can
+    /// be served to its end and is then over; a queue that stands makes everybody in it late, however long they wait.
+    ///
+    /// # Errors
+    /// When the time is shorter than `max_wait`, or longer than ten minutes.
+    pub fn with_burst_wait(self, burst_wait: Duration) -> Result<Self, Invalid> {
+        if burst_wait < self.max_wait || burst_wait > LONGEST_WAIT {
+            let given = format_args!("{burst_wait:?}");
+            return Err(Invalid::new("burst_wait", given, "at least max_wait and at most 10 min"));
+        }
+        Ok(Self { burst_wait, ..self })
     }
 
     /// The same with room for this many entries.
@@ -96,10 +111,16 @@ impl Bounds {
         Ok(())
     }
 
-    /// The longest anybody waits.
+    /// The longest anybody waits where a queue stands.
     #[must_use]
     pub const fn max_wait(&self) -> Duration {
         self.max_wait
+    }
+
+    /// The longest anybody waits in a burst.
+    #[must_use]
+    pub const fn burst_wait(&self) -> Duration {
+        self.burst_wait
     }
 
     /// The most that wait at once.

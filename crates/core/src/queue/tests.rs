@@ -401,10 +401,33 @@ fn a_longer_wait_holds_for_those_who_come_later() {
     let mut left = Vec::new();
     let start = Moment::ORIGIN;
     assert!(queue.push(Entry::new("first"), start, |who| left.push(who)).is_admit());
-    queue.set_max_wait(Duration::from_millis(200)).unwrap();
+    queue.set_waits(Duration::from_millis(200), Duration::from_millis(200)).unwrap();
     assert!(queue.push(Entry::new("second"), start, |who| left.push(who)).is_admit());
     queue.expire(start.plus(Duration::from_millis(51)), |who| left.push(who));
     assert_eq!((left.len(), left[0].entry.payload, left[0].reason), (1, "first", Reason::WaitTooLong));
     assert_eq!(queue.len(), 1);
-    assert_eq!(queue.set_max_wait(Duration::ZERO).unwrap_err().field, "max_wait");
+    assert_eq!(queue.set_waits(Duration::ZERO, Duration::ZERO).unwrap_err().field, "max_wait");
+}
+
+#[test]
+fn a_burst_may_wait_longer_than_those_in_a_queue_that_stands() {
+    let ms = Duration::from_millis;
+    let bounds = Bounds::new(ms(50)).unwrap().with_burst_wait(ms(100)).unwrap();
+    assert_eq!(bounds.with_burst_wait(ms(49)).unwrap_err().field, "burst_wait");
+    let mut queue = Queue::new(bounds, Order::Fifo).unwrap();
+    let at = |millis| Moment::ORIGIN.plus(ms(millis));
+    let mut push = |criticality, millis| {
+        let entry = Entry { criticality, ..Entry::new(millis) };
+        assert!(queue.push(entry, at(millis), |_| ()).is_admit());
+        queue.wait_of(criticality, at(millis))
+    };
+    // Sheddable ones have waited since the beginning; of the critical ones, nobody has before 60 ms.
+    assert_eq!([0, 50, 51].map(|millis| push(Criticality::Sheddable, millis)), [ms(100), ms(100), ms(50)]);
+    assert_eq!(push(Criticality::Critical, 60), ms(100));
+    let mut left = Vec::new();
+    for millis in [100, 101, 102, 151, 160, 161] {
+        queue.expire(at(millis), |who| left.push((millis, who.entry.payload)));
+    }
+    assert_eq!(left, [(101, 0), (102, 51), (151, 50), (161, 60)]);
+    assert_eq!(queue.wait_of(Criticality::Sheddable, at(161)), ms(100));
 }

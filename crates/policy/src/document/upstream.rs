@@ -87,7 +87,7 @@ section! {
     /// How requests wait for a place: the more critical always before the less.
     WaitDoc "queue" {
         /// How long at most, up to 10 minutes; with `"0s"` nobody waits.
-        timeout "timeout": Length, Follows("what an answer takes without load, from 50 ms to 1 s; while that is not known, 1 s"), "\"50ms\"", Built;
+        timeout "timeout": Length, Follows("what an answer takes without load, from 50 ms to 1 s, and up to twice that in a burst; while that is not known, 1 s"), "\"50ms\"", Built;
         /// Who comes first among those of the same criticality: the oldest (`fifo`, and `codel`, which lets some leave early while the queue stands), the newest while the queue stands (`adaptive_lifo`), or callers in turn (`fair`).
         order "order": WaitingOrderWord, Default("\"fair\"", "a caller who sends much waits behind itself, not before the others"), "\"adaptive_lifo\"", Built;
         /// How many may wait: 1 to 1000000.

@@ -1,7 +1,6 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -48,11 +47,11 @@ pub struct Waiting {
 impl Waiting {
     pub(super) fn new(
         receiver: oneshot::Receiver<Result<Place, Refusal>>,
+        patience: Duration,
         handle: Handle,
         criticality: Criticality,
         door: Arc<Bulkhead>,
     ) -> Self {
-        let patience = Duration::from_nanos(door.shared.patience.load(Ordering::Relaxed));
         let timer = Some(Box::pin(sleep(patience)));
         Self { receiver, timer, handle, criticality, door, is_over: false }
     }
