@@ -100,15 +100,23 @@ impl DecisionId {
     /// Its digits in ASCII, for answers that are written too often for a formatter.
     #[must_use]
     pub fn digits(self) -> [u8; 16] {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut rest = self.0;
         let mut digits = [0; 16];
-        for place in digits.iter_mut().rev() {
-            *place = DIGITS[(rest & 0xf) as usize];
-            rest >>= 4;
-        }
+        let (upper, lower) = digits.split_at_mut(8);
+        upper.copy_from_slice(&hexadecimal(self.0 >> 32));
+        lower.copy_from_slice(&hexadecimal(self.0 & u64::from(u32::MAX)));
         digits
     }
+}
+
+/// Eight digits of a number of 32 bits, all at once: each four bits get a byte of their own, which then become digits,
+/// those above nine letters.
+const fn hexadecimal(number: u64) -> [u8; 8] {
+    let halves = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let bytes = (halves | halves << 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let above_nine = (fours + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    let to_letters = b'a' - b'0' - 10;
+    (fours + 0x3030_3030_3030_3030 + above_nine * to_letters as u64).to_be_bytes()
 }
 
 impl fmt::Display for DecisionId {
@@ -162,9 +170,12 @@ mod tests {
 
     #[test]
     fn ids_are_written_as_sixteen_digits_and_read_back() {
-        for (number, text) in
-            [(0, "0000000000000000"), (0xc0ffee, "0000000000c0ffee"), (u64::MAX - 6, "fffffffffffffff9")]
-        {
+        for (number, text) in [
+            (0, "0000000000000000"),
+            (0xc0ffee, "0000000000c0ffee"),
+            (0x0123_4567_89ab_cdef, "0123456789abcdef"),
+            (u64::MAX - 6, "fffffffffffffff9"),
+        ] {
             let id = DecisionId::new(number);
             assert_eq!((id.to_string().as_str(), &id.digits()[..]), (text, text.as_bytes()));
             assert_eq!(text.parse(), Ok(id));

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tidegate_policy::Now;
 use tidegate_policy::policy::{ClientAddress, Network, Server};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -85,7 +86,7 @@ pub struct Seen {
 #[must_use]
 pub fn served(bytes: &[u8], piece: usize) -> Vec<Seen> {
     let seen = RefCell::default();
-    let watch = Arc::new(Watch::new(Arc::new(Ticks::new())));
+    let watch = Arc::new(Watch::new(Arc::new(Ticks::new(Now::default()))));
     let limits = Limits { max_header_bytes: 64 * 1024, max_headers: 128 };
     let serve = |asked: Asked| http1::Begun::Serving(answer(asked.ok(), &seen));
     let mut connection = http1::Connection::new(Given::new(bytes, piece), limits, watch, serve);

@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
     fn new(caller: &'a Arc<Caller>, headers: &HeaderMap) -> Self {
         let settings = caller.worker.settings();
         let speech = Speech::of(headers);
-        let now = caller.worker.shared.clock.now();
+        let now = caller.worker.now();
         Self { caller, settings, speech, now }
     }
 
@@ -271,13 +271,25 @@ impl<'a> Walk<'a> {
     fn refused<P: Written>(&self, refused: &Refused, attributes: &Attributes<'_>) -> Answer<P> {
         let figures = self.settings.route(&refused.route().name);
         figures.decided(self.caller.listener.number, refused.criticality, false);
-        let noted = self.noted(figures, self.record_refused(refused, attributes), None);
+        let record = self.record_refused(refused, attributes);
         if let Some(page) = P::of(&self.settings, self.now, refused, self.speech) {
-            Ticket::new(Arc::clone(self.caller), Some(noted)).end(page.status());
+            self.answered_at_once(figures, page.status().as_u16(), record);
             return Answer::Page(page);
         }
+        let noted = self.noted(figures, record, None);
         let response = self.settings.refused(self.now, refused, self.speech);
         self.answer(response, Some(noted))
+    }
+
+    /// Notes an answer that is written already, so that nothing is left to be noted when it ends.
+    fn answered_at_once(&self, figures: &RouteFigures, status: u16, record: Option<(Box<Record>, Logged)>) {
+        self.caller.watch.end();
+        figures.answered_at_once(status);
+        if let Some((record, _)) = record {
+            let shared = &self.caller.worker.shared;
+            let took = shared.clock.moment().since(self.now.moment);
+            shared.log(Record { status: Some(status), duration: Some(took), ..*record });
+        }
     }
 
     /// The cheaper answer of a route, while an operator wants all of its requests to get it.

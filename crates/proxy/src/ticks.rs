@@ -2,16 +2,24 @@
 //!
 //! A connection that has been idle for 75 seconds may live a quarter of a second longer. So its reads and writes
 //! do not look at a clock: they copy the tick that its worker renews a few times a second, and the worker compares.
+//!
+//! Nor is the date asked for at every request: it goes on with the moments, unless somebody sets it, and how far it is
+//! ahead of them is looked at with each tick.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use tidegate_core::{Moment, WallTime};
+use tidegate_policy::Now;
 
 /// Milliseconds since a worker began. Relaxed throughout: a tick is an instant, it guards nothing.
 #[derive(Debug)]
 pub(crate) struct Ticks {
-    began: Instant,
+    began: Moment,
     now: AtomicU64,
+    /// How many nanoseconds the wall time is ahead of the moment.
+    ahead: AtomicU64,
     /// The second since 1970 and how a `Date` field tells it.
     date: Mutex<(u64, [u8; DATE])>,
 }
@@ -20,9 +28,14 @@ pub(crate) struct Ticks {
 const DATE: usize = 29;
 
 impl Ticks {
-    pub(crate) fn new() -> Self {
-        let second = second();
-        Self { began: Instant::now(), now: AtomicU64::new(0), date: Mutex::new((second, date(second))) }
+    pub(crate) fn new(now: Now) -> Self {
+        let second = second(now);
+        Self {
+            began: now.moment,
+            now: AtomicU64::new(0),
+            ahead: AtomicU64::new(ahead(now)),
+            date: Mutex::new((second, date(second))),
+        }
     }
 
     /// The tick of this moment, as it was last renewed.
@@ -30,16 +43,23 @@ impl Ticks {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Looks at the clock.
-    pub(crate) fn renew(&self) -> u64 {
-        let now = millis(self.began.elapsed());
-        self.now.store(now, Ordering::Relaxed);
-        let second = second();
+    /// A moment with the wall time of the same instant.
+    pub(crate) fn dated(&self, moment: Moment) -> Now {
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        Now { moment, wall: WallTime::from_unix_nanos(moment.nanos().wrapping_add(ahead)) }
+    }
+
+    /// Is told what the clocks say; says which tick that is.
+    pub(crate) fn renew(&self, now: Now) -> u64 {
+        let tick = millis(now.moment.since(self.began));
+        self.now.store(tick, Ordering::Relaxed);
+        self.ahead.store(ahead(now), Ordering::Relaxed);
+        let second = second(now);
         let mut known = self.known_date();
         if known.0 != second {
             *known = (second, date(second));
         }
-        now
+        tick
     }
 
     /// What a `Date` field says (RFC 9110 §5.6.7), as late as the tick.
@@ -52,9 +72,13 @@ impl Ticks {
     }
 }
 
+const fn ahead(now: Now) -> u64 {
+    now.wall.unix_nanos().wrapping_sub(now.moment.nanos())
+}
+
 /// Seconds since 1970.
-fn second() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+const fn second(now: Now) -> u64 {
+    now.wall.unix_nanos() / 1_000_000_000
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -91,6 +115,17 @@ pub(crate) fn millis(length: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_wall_time_goes_on_with_the_moments_and_follows_the_date_with_the_tick() {
+        let at =
+            |moment, wall| Now { moment: Moment::from_nanos(moment), wall: WallTime::from_unix_nanos(wall) };
+        let ticks = Ticks::new(at(100, 1_000));
+        assert_eq!(ticks.dated(Moment::from_nanos(107)), at(107, 1_007));
+        // Somebody sets the date back, behind where the moments are.
+        ticks.renew(at(110, 30));
+        assert_eq!(ticks.dated(Moment::from_nanos(112)), at(112, 32));
+    }
 
     #[test]
     fn dates_are_told_as_fields_tell_them() {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use tidegate_policy::Now;
 use tidegate_tower::Clock;
 use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval};
@@ -47,11 +48,12 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(number: usize, settings: Settings, shared: Arc<Shared>) -> Self {
+        let ticks = Arc::new(Ticks::new(shared.clock.now()));
         Self {
             number,
             shared,
             settings: ArcSwap::from_pointee(settings),
-            ticks: Arc::new(Ticks::new()),
+            ticks,
             connections: Mutex::default(),
             tunnels: Tunnels::default(),
             stays: Stays::default(),
@@ -65,6 +67,11 @@ impl Worker {
 
     pub(crate) fn ticks(&self) -> &Arc<Ticks> {
         &self.ticks
+    }
+
+    /// The time at this moment.
+    pub(crate) fn now(&self) -> Now {
+        self.ticks.dated(self.shared.clock.moment())
     }
 
     /// Looks after a connection from now on.
@@ -177,21 +184,21 @@ impl Worker {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             look.tick().await;
-            let now = self.ticks.renew();
+            let now = self.shared.clock.now();
+            let tick = self.ticks.renew(now);
             self.connections().retain(|(watch, listener)| {
                 if watch.is_over() {
                     return false;
                 }
-                if let Some(order) = watch.overdue(now, listener.spec()) {
+                if let Some(order) = watch.overdue(tick, listener.spec()) {
                     watch.order(order);
                 }
                 true
             });
-            let moment = self.shared.clock.moment();
             for upstream in &self.settings().upstreams {
-                upstream.look_after(self.number, now, moment);
+                upstream.look_after(self.number, tick, now.moment);
             }
-            self.stays.end_old(now);
+            self.stays.end_old(tick);
             if self.number == 0 {
                 self.shared.steer(&self.settings().upstreams);
             }

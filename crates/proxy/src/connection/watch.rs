@@ -84,12 +84,12 @@ impl Watch {
 
     /// A request is called.
     pub(crate) fn begin(&self) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.in_flight.store(self.in_flight.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Its answer has ended.
     pub(crate) fn end(&self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.in_flight.store(self.in_flight.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
         self.since.store(self.ticks.now(), Ordering::Relaxed);
     }
 

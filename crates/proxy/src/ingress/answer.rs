@@ -141,13 +141,6 @@ impl Ticket {
         }
     }
 
-    /// It has ended with this status.
-    pub(super) fn end(mut self, status: StatusCode) {
-        self.status(status);
-    }
-}
-
-impl Ticket {
     /// It goes on to its upstream.
     pub(super) fn goes_on(&mut self) {
         if let Some(noted) = &mut self.noted {

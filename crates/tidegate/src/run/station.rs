@@ -162,8 +162,7 @@ fn degraded(route: &RouteCounts) -> impl Iterator<Item = DegradedAnswers> {
 }
 
 fn in_flight(route: &RouteCounts) -> InFlight {
-    // Workers are read one after another, so the sum may be off by what happened meanwhile.
-    InFlight { route: route.route.clone(), now: u64::try_from(route.in_flight).unwrap_or_default() }
+    InFlight { route: route.route.clone(), now: route.in_flight }
 }
 
 fn attempts(upstream: &tidegate_proxy::UpstreamStatus) -> Vec<Attempts> {

@@ -30,7 +30,7 @@ fn text(text: impl Into<Bytes>) -> Response<TestBody> {
 }
 
 fn watch() -> Arc<Watch> {
-    Arc::new(Watch::new(Arc::new(Ticks::new())))
+    Arc::new(Watch::new(Arc::new(Ticks::new(Now::default()))))
 }
 
 /// Polls until nothing moves any more; whether it has ended.
