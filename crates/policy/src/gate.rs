@@ -71,7 +71,7 @@ pub use self::turning::Turned;
 use self::walk::{Ambiguous, Asks, Walk};
 pub use self::who::Who;
 use crate::attributes::Attributes;
-use crate::decision::{Admitted, By, Cause, Decision, Mets, Refused};
+use crate::decision::{Admitted, Cause, Decision, Mets, Refused};
 use crate::policy::{Limit, Policy};
 
 /// One reading of the driver's clocks.
@@ -105,7 +105,7 @@ pub struct Now {
 /// let Decision::Admit(admitted) = gate.decide(now, &request) else { panic!("it is the first") };
 /// admitted.complete(now, Outcome::Ok);
 /// let Decision::Refuse(refused) = gate.decide(now, &request) else { panic!("it is the second") };
-/// assert_eq!(refused.by.name(), "per_address");
+/// assert_eq!(refused.by().name(), "per_address");
 /// # Ok::<(), tidegate_core::Invalid>(())
 /// ```
 #[derive(Debug)]
@@ -263,12 +263,12 @@ impl Gate {
             id,
             refusal,
             cause,
-            by: By::Rule(Arc::clone(&ruled.rule)),
             criticality: walk.criticality,
             cost: walk.cost,
             plan: Arc::clone(plan),
             route: walk.route.map_or(0, |(index, _)| index),
             position: rule,
+            upstream: None,
             at: now,
             caller: walk.caller_key,
             mets: Mets::new(),

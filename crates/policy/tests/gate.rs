@@ -39,7 +39,7 @@ fn a_quota_by_caller_and_a_limit_in_flight_are_charged_together() {
     let first = ask(&gate, at(0), "ann").admitted().unwrap();
     let second = ask(&gate, at(0), "ann").admitted().unwrap();
     let refused = ask(&gate, at(0), "ann").refused().unwrap();
-    assert_eq!((refused.by.name(), &refused.cause), ("in_flight", &Cause::Concurrency));
+    assert_eq!((refused.by().name(), &refused.cause), ("in_flight", &Cause::Concurrency));
     assert_eq!(refused.refusal.reason, Reason::LimitReached);
     first.complete(at(0), Outcome::Ok);
     let third = ask(&gate, at(0), "ann").admitted().unwrap();
@@ -66,7 +66,7 @@ fn the_rule_with_the_longest_way_back_answers_and_none_is_charged() {
     ]));
     assert_eq!(passes(&gate, &get("/", &Field(Some("ann"))), 5), 2);
     let refused = ask(&gate, at(0), "ann").refused().unwrap();
-    assert_eq!(refused.by.name(), "slow");
+    assert_eq!(refused.by().name(), "slow");
     assert_eq!(refused.refusal.retry, Retry::After(Duration::from_secs(1)));
     assert_eq!(gate.counter("free", "ann", at(0)).unwrap().used, Cost::of(2));
     let violated: Vec<_> = refused.standings(at(0)).iter().map(|s| s.is_violated).collect();
@@ -278,7 +278,7 @@ fn shadows_count_and_change_nothing() {
                 refused.push(names_of(admitted.shadow_refusals()).join(" "));
                 assert_eq!(admitted.standings(at(0)).iter().count(), 1);
             }
-            Decision::Refuse(no) => refused.push(format!("no: {}", no.by.name())),
+            Decision::Refuse(no) => refused.push(format!("no: {}", no.by().name())),
         }
     }
     assert_eq!(refused, ["", "next", "next", "rate next", "rate next", "no: rate"]);

@@ -87,7 +87,7 @@ fn the_last_places_are_kept_for_what_is_critical() {
     let low = held(&gate, Criticality::SheddablePlus, 20);
     assert_eq!(low.len(), 8);
     let refused = ask_as(&gate, at(0), "ann", Criticality::Sheddable).refused().unwrap();
-    assert_eq!((refused.by.name(), &refused.cause), ("reserve", &Cause::Reserve));
+    assert_eq!((refused.by().name(), &refused.cause), ("reserve", &Cause::Reserve));
     assert_eq!(refused.refusal.reason, Reason::Reserved);
     let high = held(&gate, Criticality::Critical, 20);
     assert_eq!(high.len(), 20, "what matters is counted and not refused");
@@ -222,7 +222,7 @@ fn a_shed_rule_refuses_slowly_in_order_and_restores_by_itself() {
     assert!((1..64).contains(&some[0]) && some[1..] == [64; 3], "{some:?}");
     let refused =
         NAMES.iter().find_map(|key| ask_as(&gate, at(0), key, Criticality::Sheddable).refused()).unwrap();
-    assert_eq!((refused.by.name(), &refused.cause), ("shed", &Cause::Shed));
+    assert_eq!((refused.by().name(), &refused.cause), ("shed", &Cause::Shed));
     assert_eq!(
         refused.refusal,
         Refusal { reason: Reason::Shed, retry: Retry::After(Duration::from_secs(2)) }
@@ -383,7 +383,7 @@ fn decisions(gate: &Gate, stream: &Stream) -> Vec<String> {
             }
             Decision::Refuse(no) => {
                 let told: Vec<_> = no.standings(now).iter().map(|s| (s.used, s.retry)).collect();
-                seen.push(format!("no {:?} {} {told:?}", no.refusal, no.by.name()));
+                seen.push(format!("no {:?} {} {told:?}", no.refusal, no.by().name()));
             }
         }
         if *ends && !holding.is_empty() {

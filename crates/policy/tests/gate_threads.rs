@@ -250,7 +250,7 @@ fn decisions(gate: &Gate, stream: &Stream) -> Vec<String> {
             }
             Decision::Refuse(no) => {
                 let told: Vec<_> = no.standings(at(now)).iter().map(|s| (s.used, s.retry)).collect();
-                seen.push(format!("no {:?} {} {told:?}", no.refusal, no.by.name()));
+                seen.push(format!("no {:?} {} {told:?}", no.refusal, no.by().name()));
             }
         }
         if *ends && !held.is_empty() {

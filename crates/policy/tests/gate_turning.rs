@@ -78,8 +78,8 @@ fn everything_it_took_comes_back() {
     assert_eq!(before, [1, 10, 1, 1].map(Cost::of));
     for _ in 0..100 {
         let refused = turn(&gate, 0, Reason::QueueFull);
-        assert_eq!((refused.by.name(), &refused.cause), ("upstream:orders", &Cause::Overload));
-        assert!(refused.by.rule().is_none() && refused.standings(at(0)).is_empty());
+        assert_eq!((refused.by().name(), &refused.cause), ("upstream:orders", &Cause::Overload));
+        assert!(refused.by().rule().is_none() && refused.standings(at(0)).is_empty());
         assert_eq!(refused.route().name, "everything");
     }
     assert_eq!(used(&gate), before);
@@ -104,7 +104,7 @@ fn it_is_counted_once_as_refused_by_its_upstream() {
     }
     let refusal = Refusal { reason: Reason::Shed, retry: Retry::Never };
     let unknown = Turned { upstream: "gone", refusal };
-    assert_eq!(gate.turn_away(at(0), admitted(&gate, 0), unknown).by.name(), "upstream:gone");
+    assert_eq!(gate.turn_away(at(0), admitted(&gate, 0), unknown).by().name(), "upstream:gone");
 
     let statistics = gate.statistics(at(0));
     assert_eq!((statistics.admitted, statistics.refused, statistics.ended), (1, 5, [1, 0, 0, 0]));

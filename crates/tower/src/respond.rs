@@ -114,7 +114,7 @@ impl Respond {
                 fields::write_legacy(headers, case.standings, reset, said.retry_after(), now.wall);
             }
             if self.is_debugging {
-                structured::string(sheet.push("refused; rule="), |text| _ = text.push(refused.by.name()));
+                structured::string(sheet.push("refused; rule="), |text| _ = text.push(refused.by().name()));
                 write_id(headers, sheet, refused.id);
             }
             response
@@ -144,7 +144,7 @@ impl Respond {
         let detail = match &refused.cause {
             Cause::BadKey { header } => Detail::Repeated { header },
             Cause::Quota | Cause::Concurrency if kind == Kind::Blocked => {
-                Detail::Blocked { rule: refused.by.name() }
+                Detail::Blocked { rule: refused.by().name() }
             }
             Cause::Quota | Cause::Concurrency => Detail::Rules(&standings),
             Cause::Reserve | Cause::Shed | Cause::Overload => Detail::general(kind),
@@ -154,7 +154,7 @@ impl Respond {
         } else {
             refused.refusal.retry
         };
-        let said = Said { kind, by: Some(&refused.by), detail, retry };
+        let said = Said { kind, by: Some(refused.by()), detail, retry };
         let (is_problem, has_fields) = (speech == Speech::Http, self.fields != RatelimitFields::Never);
         tell(&said, &Case { standings: &standings, said: Some(&said), is_problem, has_fields })
     }
@@ -252,7 +252,7 @@ impl Speech {
 #[derive(Debug)]
 struct Said<'a> {
     kind: Kind,
-    by: Option<&'a By>,
+    by: Option<By<'a>>,
     detail: Detail<'a>,
     retry: Retry,
 }

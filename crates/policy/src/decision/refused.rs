@@ -18,33 +18,33 @@ pub struct Refused {
     pub refusal: Refusal,
     /// What kind of limiter refused.
     pub cause: Cause,
-    /// Who answers.
-    pub by: By,
     /// How late it should be shed.
     pub criticality: Criticality,
     /// What its route says it costs.
     pub cost: Cost,
     pub(crate) plan: HeldPlan,
     pub(crate) route: u16,
+    /// The rule that answers, unless an upstream does.
     pub(crate) position: u16,
+    pub(crate) upstream: Option<Arc<str>>,
     pub(crate) at: Now,
     pub(crate) caller: Option<Key>,
     pub(crate) mets: Mets,
 }
 
-/// Who refused.
-#[derive(Clone, Debug)]
-pub enum By {
+/// Who refused. Lent, since a count of references to a rule would be written by all threads that refuse for it.
+#[derive(Clone, Copy, Debug)]
+pub enum By<'a> {
     /// A rule.
-    Rule(Arc<Rule>),
+    Rule(&'a Arc<Rule>),
     /// An upstream without room for it, by its name in metrics and records: `upstream:orders`.
-    Upstream(Arc<str>),
+    Upstream(&'a Arc<str>),
 }
 
-impl By {
+impl<'a> By<'a> {
     /// What it is called in answers, records and metrics.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub fn name(self) -> &'a str {
         match self {
             Self::Rule(rule) => &rule.name,
             Self::Upstream(name) => name,
@@ -53,7 +53,7 @@ impl By {
 
     /// The rule, if it is one.
     #[must_use]
-    pub const fn rule(&self) -> Option<&Arc<Rule>> {
+    pub const fn rule(self) -> Option<&'a Arc<Rule>> {
         match self {
             Self::Rule(rule) => Some(rule),
             Self::Upstream(_) => None,
@@ -82,6 +82,15 @@ pub enum Cause {
 }
 
 impl Refused {
+    /// Who answers.
+    #[must_use]
+    pub fn by(&self) -> By<'_> {
+        match &self.upstream {
+            Some(name) => By::Upstream(name),
+            None => By::Rule(&self.plan.rules[usize::from(self.position)].rule),
+        }
+    }
+
     /// The route it took.
     #[must_use]
     pub fn route(&self) -> &Route {
@@ -96,7 +105,7 @@ impl Refused {
             criticality: self.criticality,
             cost: self.cost,
             is_admitted: false,
-            rule: Some(self.by.name().to_owned()),
+            rule: Some(self.by().name().to_owned()),
             reason: Some(self.refusal.reason.as_str().to_owned()),
             retry: Some(self.refusal.retry),
             ..record(&self.plan, (self.id, self.at), attributes, self.caller)

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tidegate_core::Refusal;
 
 use super::{Gate, Now};
-use crate::decision::{Admitted, By, Cause, Mets, Refused};
+use crate::decision::{Admitted, Cause, Mets, Refused};
 
 /// A no from an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Gate {
             id: admitted.id,
             refusal: turned.refusal,
             cause: Cause::Overload,
-            by: By::Upstream(by),
+            upstream: Some(by),
             criticality: admitted.criticality,
             cost: admitted.cost,
             plan: Arc::clone(plan),

@@ -154,7 +154,7 @@ impl Ticket {
         noted.decided(false);
         if let Some((record, _)) = &mut noted.record {
             record.is_admitted = false;
-            record.rule = Some(refused.by.name().to_owned());
+            record.rule = Some(refused.by().name().to_owned());
             record.reason = Some(refused.refusal.reason.as_str().to_owned());
             record.retry = Some(refused.refusal.retry);
         }

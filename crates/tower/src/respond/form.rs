@@ -63,7 +63,7 @@ struct Purpose {
 pub(crate) struct Form {
     purpose: Purpose,
     /// Who answers.
-    by: Option<By>,
+    by: Option<Answering>,
     rules: Vec<Told>,
     status: StatusCode,
     /// All fields of a problem; of them `RateLimit` is to be replaced, and `Retry-After` if it is another.
@@ -101,8 +101,31 @@ impl Told {
     }
 }
 
+/// Who answers, held on to.
+#[derive(Debug)]
+enum Answering {
+    Rule(Arc<Rule>),
+    Upstream(Arc<str>),
+}
+
+impl Answering {
+    fn new(by: By<'_>) -> Self {
+        match by {
+            By::Rule(rule) => Self::Rule(Arc::clone(rule)),
+            By::Upstream(name) => Self::Upstream(Arc::clone(name)),
+        }
+    }
+
+    const fn by(&self) -> By<'_> {
+        match self {
+            Self::Rule(rule) => By::Rule(rule),
+            Self::Upstream(name) => By::Upstream(name),
+        }
+    }
+}
+
 /// Its place in memory. A rule and a name never share one.
-fn place_of(by: &By) -> usize {
+fn place_of(by: By<'_>) -> usize {
     match by {
         By::Rule(rule) => Arc::as_ptr(rule).addr(),
         By::Upstream(name) => Arc::as_ptr(name).addr(),
@@ -183,7 +206,7 @@ impl Case<'_> {
         self.said?.retry_after()
     }
 
-    fn by(&self) -> Option<&By> {
+    fn by(&self) -> Option<By<'_>> {
         self.said?.by
     }
 
@@ -228,7 +251,7 @@ impl Case<'_> {
     fn fits(&self, form: &Form, purpose: Purpose) -> bool {
         let mut standings = self.standings.iter();
         form.purpose == purpose
-            && form.by.as_ref().map(place_of) == self.by().map(place_of)
+            && form.by.as_ref().map(|by| place_of(by.by())) == self.by().map(place_of)
             && form.rules.iter().all(|told| standings.next().is_some_and(|standing| told.fits(standing)))
             && standings.next().is_none()
     }
@@ -237,7 +260,7 @@ impl Case<'_> {
         let sheet = &mut Sheet::with_room(REFUSAL_BYTES);
         let mut form = Form {
             purpose,
-            by: self.by().cloned(),
+            by: self.by().map(Answering::new),
             rules: self.standings.iter().map(Told::new).collect(),
             status: self.said.map_or(StatusCode::OK, |said| said.kind.status()),
             headers: HeaderMap::new(),

@@ -133,17 +133,18 @@ impl Sheet {
     /// A cost, as its `Display` writes it: `12`, `0.01`.
     pub(crate) fn decimal(&mut self, value: Cost) -> &mut Self {
         self.integer(value.whole());
-        let mut fraction = value.micros() % 1_000_000;
-        if fraction == 0 {
+        let micros = value.micros() % 1_000_000;
+        if micros == 0 {
             return self;
         }
-        let mut digits = *b".000000";
-        for place in digits[1..].iter_mut().rev() {
-            *place = digit(fraction);
-            fraction /= 10;
+        let mut text = *b".000000";
+        // In pairs, of which none waits for the one before it.
+        let pairs = [micros / 10_000, micros / 100 % 100, micros % 100];
+        for (place, pair) in text[1..].chunks_exact_mut(2).zip(pairs) {
+            place.copy_from_slice(&[digit(pair / 10), digit(pair)]);
         }
-        let zeros = digits.iter().rev().take_while(|digit| **digit == b'0').count();
-        self.bytes.extend_from_slice(&digits[..digits.len() - zeros]);
+        let zeros = text.iter().rev().take_while(|digit| **digit == b'0').count();
+        self.bytes.extend_from_slice(&text[..text.len() - zeros]);
         self
     }
 

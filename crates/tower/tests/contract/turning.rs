@@ -29,7 +29,7 @@ async fn nothing_is_charged_held_or_abandoned() {
     let gate = Gate::new(policy([PER_KEY, &concurrent(1)]), 1, clock.now()).unwrap();
     for _ in 0..50 {
         let refused = admission(&gate, &clock).turn_away(&gate, "default", FULL);
-        assert_eq!(refused.by.name(), "upstream:default");
+        assert_eq!(refused.by().name(), "upstream:default");
     }
     let statistics = gate.statistics(clock.now());
     assert_eq!((statistics.admitted, statistics.refused, statistics.ended), (0, 50, [0; 4]));
