@@ -64,7 +64,7 @@ impl Plan {
             spreads: &[Spread::Uniform, Spread::Zipf],
             modes: &[Mode::Admitting, Mode::Refusing],
             rounds: 15,
-            fillings: 3,
+            fillings: 7,
             slice: 400_000,
         }
     }

@@ -25,8 +25,9 @@ pub(crate) struct Plan {
     rounds: usize,
     /// Of a turn under full load.
     seconds: u64,
-    /// Of a turn at a moderate rate.
-    moderate: Duration,
+    /// Rounds at a moderate rate, and the length of a turn in them: many short ones, since a machine that is away for a
+    /// millisecond spoils the p99 of the turn it falls into, and not that of most.
+    moderate: (usize, Duration),
     /// How often each contender is started to time it.
     starts: usize,
 }
@@ -41,16 +42,17 @@ pub(crate) struct Measured {
     pub(crate) footprints: Vec<Footprint>,
     /// How many cores other programs kept busy, on average over the rounds.
     pub(crate) others: f64,
-    pub(crate) count: usize,
+    /// Rounds under full load, and at a moderate rate.
+    pub(crate) counts: (usize, usize),
 }
 
 impl Plan {
     pub(crate) fn full() -> Self {
-        Self { rounds: 9, seconds: 2, moderate: Duration::from_secs(2), starts: 9 }
+        Self { rounds: 17, seconds: 1, moderate: (27, Duration::from_millis(600)), starts: 9 }
     }
 
     pub(crate) fn quick() -> Self {
-        Self { rounds: 2, seconds: 1, moderate: Duration::from_millis(500), starts: 2 }
+        Self { rounds: 2, seconds: 1, moderate: (2, Duration::from_millis(500)), starts: 2 }
     }
 
     pub(crate) fn measure(&self, contenders: &[Box<dyn Contender>]) -> Result<Measured, Box<dyn Error>> {
@@ -77,8 +79,9 @@ impl Plan {
         progress(&format!("{rounds} rounds of full load, {seconds} s for each contender and case"))?;
         let before = Reading::now(running())?;
         let full = Rounds::run(&runners, &wrk, rounds, seconds)?;
-        progress(&format!("{rounds} rounds at {} requests a second", latency::RATE))?;
-        let latencies = Latencies::run(&runners, upstream, cores.load, rounds, self.moderate)?;
+        let (calm_rounds, length) = self.moderate;
+        progress(&format!("{calm_rounds} rounds at {} requests a second", latency::RATE))?;
+        let latencies = Latencies::run(&runners, upstream, cores.load, calm_rounds, length)?;
         let others = Reading::now(running())?.others_since(&before);
         drop(runners);
 
@@ -95,7 +98,7 @@ impl Plan {
             latencies,
             footprints,
             others,
-            count: rounds,
+            counts: (rounds, calm_rounds),
         })
     }
 }

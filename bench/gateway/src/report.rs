@@ -29,7 +29,7 @@ fn full_load(text: &mut String, measured: &Measured, case: Case) {
             text,
             &format!(
                 "Processor time of all processes of a gateway for one request, in microseconds, and how many times a peer's of the same round; median of {} interleaved rounds, and the quartiles.\n",
-                measured.count
+                measured.counts.0
             ),
         );
     }
@@ -55,7 +55,10 @@ fn moderate(text: &mut String, measured: &Measured) {
     line(text, &format!("### Latency at {} requests a second\n", latency::RATE));
     line(
         text,
-        "Microseconds from when a request was due to its answer; *added* is the p99 beyond the upstream's own of the same round.\n",
+        &format!(
+            "Microseconds from when a request was due to its answer, median of {} rounds; *added* is the p99 beyond the upstream's own of the same round.\n",
+            measured.counts.1
+        ),
     );
     line(text, "| case | gateway | p50 | p99 | added p99 |");
     line(text, "|---|---|---:|---:|---:|");
