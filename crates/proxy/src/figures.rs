@@ -207,9 +207,9 @@ pub struct Overhead {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct OverheadStripe {
-    asked: AtomicU64,
-    counts: [AtomicU64; DECIDE_BOUNDS_NANOS.len() + 1],
-    nanos: AtomicU64,
+    asked: Own,
+    counts: [Own; DECIDE_BOUNDS_NANOS.len() + 1],
+    nanos: Own,
 }
 
 impl Overhead {
@@ -221,9 +221,8 @@ impl Overhead {
     #[must_use]
     pub fn is_next(&self, worker: usize) -> bool {
         let Some(stripe) = self.workers.get(worker) else { return false };
-        // Only this worker writes here, so nothing is lost between reading and writing.
-        let asked = stripe.asked.load(Ordering::Relaxed);
-        stripe.asked.store(asked.wrapping_add(1), Ordering::Relaxed);
+        let asked = stripe.asked.get();
+        stripe.asked.add(1);
         asked.is_multiple_of(TIMED_OF)
     }
 
@@ -232,17 +231,17 @@ impl Overhead {
         let Some(stripe) = self.workers.get(worker) else { return };
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let bucket = DECIDE_BOUNDS_NANOS.partition_point(|bound| *bound < nanos);
-        stripe.counts[bucket].fetch_add(1, Ordering::Relaxed);
-        stripe.nanos.fetch_add(nanos, Ordering::Relaxed);
+        stripe.counts[bucket].add(1);
+        stripe.nanos.add(nanos);
     }
 
     pub(crate) fn figures(&self) -> Durations {
         let mut sum = Durations::default();
         for stripe in &self.workers {
             for (sum, count) in sum.counts.iter_mut().zip(&stripe.counts) {
-                *sum += count.load(Ordering::Relaxed);
+                *sum += count.get();
             }
-            sum.total += Duration::from_nanos(stripe.nanos.load(Ordering::Relaxed));
+            sum.total += Duration::from_nanos(stripe.nanos.get());
         }
         sum
     }
