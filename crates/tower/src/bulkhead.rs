@@ -24,7 +24,9 @@
 //! comes at random and keeps strict order among those who wait ([`queue`](tidegate_core::queue)), and the edge
 //! spares those who have no chance their wait, and the gateway the work of letting them wait
 //! ([`shed`](tidegate_core::shed)). The edge alone would be late, since it moves twice a second; the queue alone would
-//! make nine in ten wait for nothing.
+//! make nine in ten wait for nothing. And since it is late, the edge refuses nobody of the level it lies in while
+//! nobody waits and more than a quarter of the places is free: those who were refused come back in waves, and between
+//! two of them the service would idle.
 //!
 //! | in `bulkhead/` | is |
 //! |---|---|
@@ -195,6 +197,7 @@ impl Bulkhead {
         }
         if !shared.edge.is_open()
             && let Verdict::Refuse(refusal) = shared.edge.decide(criticality, who().cohort)
+            && !self.spares(criticality)
         {
             return Entered::Refuse(self.refuse(criticality, refusal));
         }
@@ -211,7 +214,9 @@ impl Bulkhead {
     #[must_use]
     pub fn foresee(&self, criticality: Criticality, who: Who) -> Foreseen {
         let shared = &*self.shared;
-        if let Verdict::Refuse(refusal) = shared.edge.decide(criticality, who.cohort) {
+        if let Verdict::Refuse(refusal) = shared.edge.decide(criticality, who.cohort)
+            && !self.spares(criticality)
+        {
             return Foreseen::Refuse(refusal);
         }
         let is_first = shared.waiting.load(Ordering::Relaxed) == 0;
@@ -220,6 +225,13 @@ impl Bulkhead {
             Some(_) => Foreseen::Wait,
             None => Foreseen::Refuse(FULL),
         }
+    }
+
+    /// Whether somebody whom the edge refuses finds so much room that it would be idle to.
+    fn spares(&self, criticality: Criticality) -> bool {
+        let Shared { edge, limiter, waiting, .. } = &*self.shared;
+        waiting.load(Ordering::Relaxed) == 0
+            && edge.edge().spares(criticality, limiter.in_flight(), limiter.limit())
     }
 
     /// A rule refused a request that would have come here, to spare the upstream: it counts as wanted, and as nothing

@@ -53,6 +53,23 @@ impl Edge {
         criticality as u16 * COHORTS + cohort.number() as u16 >= self.0
     }
 
+    /// Whether somebody of this criticality whom the edge refuses may have one of the places nonetheless: while more
+    /// than a quarter of them is free, and only at the level that would pass next.
+    ///
+    /// The edge follows demand in ticks of half a second. Callers who come back a second after they were refused come in
+    /// waves, and between two of them the edge would keep a service idle:
+    ///
+    /// | edge | in flight, of 16 | critical | sheddable |
+    /// |------|------------------|----------|-----------|
+    /// | 320  | 14               | half of its cohorts | none |
+    /// | 320  | 7                | all      | none: nobody passes whom a higher level could envy |
+    #[inline]
+    #[must_use]
+    pub fn spares(self, criticality: Criticality, in_flight: u64, limit: u32) -> bool {
+        let is_next = self.levels().1 == Some(criticality);
+        is_next && in_flight.saturating_mul(4) < u64::from(limit) * 3
+    }
+
     /// The share of a level's cohorts that are refused.
     #[must_use]
     pub fn refused(self, criticality: Criticality) -> Ratio {
@@ -89,6 +106,20 @@ mod tests {
         assert_eq!(shares(192), quarters([4.0, 2.0, 0.0, 0.0]));
         assert_eq!(shares(512), quarters([4.0, 4.0, 4.0, 4.0]));
         assert_eq!(Edge::new(513).unwrap_err().field, "edge");
+    }
+
+    #[test]
+    fn while_there_is_room_the_level_at_the_edge_passes_as_in_the_example() {
+        let spared = |ranks, in_flight| {
+            Criticality::ALL.map(|level| Edge::new(ranks).unwrap().spares(level, in_flight, 16))
+        };
+        assert_eq!(spared(320, 14), [false; 4]);
+        assert_eq!(spared(320, 12), [false; 4]);
+        assert_eq!(spared(320, 11), [false, false, true, false]);
+        assert_eq!(spared(384, 7), [false, false, true, false]);
+        assert_eq!(spared(385, 7), [false, false, false, true]);
+        assert_eq!(spared(0, 0), [false; 4]);
+        assert!(!Edge::SHUT.spares(Criticality::CriticalPlus, u64::MAX, u32::MAX));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What came of a scenario over real sockets.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -44,6 +45,24 @@ impl Outcome {
         self.record.limits(&all).collect()
     }
 
+    /// Of what arrived in each second, the share that was answered right and in time.
+    #[must_use]
+    pub fn served(&self) -> Vec<f64> {
+        let classes: Vec<usize> = (0..self.scenario.classes.len()).collect();
+        self.seconds().map(|second| self.record.success(&classes, &second)).collect()
+    }
+
+    /// What was answered right and in time in each second, as a share of what the service can do.
+    #[must_use]
+    pub fn goodput(&self) -> Vec<f64> {
+        self.seconds().map(|second| self.record.goodput(&second)).collect()
+    }
+
+    fn seconds(&self) -> impl Iterator<Item = Range<Duration>> {
+        let second = |at| Duration::from_secs(at)..Duration::from_secs(at + 1);
+        (0..self.scenario.timeline.length(Pace::Real).as_secs()).map(second)
+    }
+
     /// For people.
     #[must_use]
     pub fn table(&self, variant: Variant) -> String {
@@ -70,6 +89,12 @@ impl Outcome {
             )
             .unwrap_or_default();
         }
+        let percent = |shares: Vec<f64>| {
+            let shares: Vec<String> = shares.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
+            shares.join(" ")
+        };
+        writeln!(page, "  served by the second, of 100: {}", percent(self.served())).unwrap_or_default();
+        writeln!(page, "  goodput by the second, of 100: {}", percent(self.goodput())).unwrap_or_default();
         let limits: Vec<String> = self.limits().iter().map(|limit| format!("{limit:.0}")).collect();
         if !limits.is_empty() {
             writeln!(page, "  limit by the second: {}", limits.join(" ")).unwrap_or_default();
@@ -98,6 +123,8 @@ impl Outcome {
             },
             "findings": self.findings(variant).iter().map(finding).collect::<Vec<_>>(),
             "unsent": self.unsent(),
+            "served": self.served(),
+            "goodput": self.goodput(),
             "limits": self.limits(),
             "report": self.report.to_json(),
         })

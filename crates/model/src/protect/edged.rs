@@ -61,7 +61,9 @@ impl Gate for Edged {
         self.look(now);
         self.seen.arrived[asked.criticality.index()] += 1;
         let cohort = Cohort::of(&asked.user.to_le_bytes(), Epoch(0));
-        if !self.edge.decide(asked.criticality, cohort).is_admit() {
+        if !self.edge.decide(asked.criticality, cohort).is_admit()
+            && !self.guarded.spares(self.edge.edge(), &asked)
+        {
             return Arrived::Refuse;
         }
         self.seen.entered += 1;

@@ -9,6 +9,7 @@ use tidegate_core::concurrency::{
 use tidegate_core::permit::InFlight;
 use tidegate_core::queue::{self, Entry, Left, Order, Queue};
 use tidegate_core::retry::{Advice, AttemptHistogram, HistogramRule};
+use tidegate_core::shed::Edge;
 use tidegate_core::{Invalid, Moment, Ratio, Roll, Verdict};
 
 use crate::gate::{Arrived, Asked, Gate, Passed};
@@ -83,6 +84,12 @@ impl Guarded {
     /// How many wait for one.
     pub(super) fn waiting(&self) -> u64 {
         self.queue.len() as u64
+    }
+
+    /// Whether somebody whom the edge refuses finds so much room that it would be idle to.
+    pub(super) fn spares(&self, edge: Edge, asked: &Asked) -> bool {
+        let (in_flight, limit) = (self.limiter.in_flight(), self.limiter.limit());
+        self.queue.is_empty() && edge.spares(asked.criticality, in_flight, limit)
     }
 
     fn take(&self, now: Moment, asked: &Asked) -> Option<Passed> {

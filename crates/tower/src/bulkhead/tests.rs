@@ -64,13 +64,29 @@ async fn what_is_foreseen_is_what_happens() {
         assert_eq!(bulkhead.status(clock.moment()), counted, "a question leaves no trace");
         drop((first, second));
         assert_eq!(bulkhead.foresee(Critical, who), Foreseen::Place);
-        let edge = Edge::new(Cohort::COUNT.into()).unwrap();
-        bulkhead.shared.edge.publish(edge, TICK);
+        // Sheddable_plus goes on, for there is room; what is below does not.
+        bulkhead.shared.edge.publish(Edge::new(2 * u16::from(Cohort::COUNT)).unwrap(), TICK);
+        assert_eq!(bulkhead.foresee(SheddablePlus, who), Foreseen::Place);
         let Foreseen::Refuse(refusal) = bulkhead.foresee(Sheddable, who) else {
             panic!("the edge is closed")
         };
         assert_eq!(refusal.reason, Reason::Shed);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_edge_keeps_nobody_of_its_level_from_a_service_that_has_room() {
+    let (bulkhead, clock) = bulkhead(8, 50 * MS);
+    bulkhead.shared.edge.publish(Edge::new(3 * u16::from(Cohort::COUNT)).unwrap(), TICK);
+    let who = Who { cohort: Cohort::of(b"ann", Epoch(0)), key: 0 };
+    let is_refused = |level| matches!(bulkhead.foresee(level, who), Foreseen::Refuse(_));
+    assert!(is_refused(Sheddable) && is_refused(SheddablePlus), "the levels below are refused entirely");
+    let places: Vec<_> = (0..6).map(|_| place(enter(&bulkhead, &clock, Critical))).collect();
+    let Entered::Refuse(refusal) = enter(&bulkhead, &clock, Critical) else { panic!("a quarter is free") };
+    assert_eq!(refusal.reason, Reason::Shed);
+    assert!(is_refused(Critical) && !is_refused(CriticalPlus));
+    drop(places);
+    assert!(!is_refused(Critical));
 }
 
 #[tokio::test(start_paused = true)]
