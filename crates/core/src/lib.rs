@@ -20,6 +20,7 @@
 //! | who waits, who is served next, who leaves unserved | [`queue`] |
 //! | how loaded the service is | [`signal`] |
 //! | whom to refuse when it is too much | [`shed`] |
+//! | which part a thread writes of what is spread out | [`stripe`] |
 
 pub mod breaker;
 pub mod concurrency;
@@ -32,6 +33,7 @@ pub mod retry;
 pub mod shed;
 pub mod shell;
 pub mod signal;
+pub mod stripe;
 mod sync;
 mod tally;
 pub mod throttle;

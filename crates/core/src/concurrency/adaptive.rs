@@ -12,7 +12,7 @@
 //! written comes over once for an addition, and twice for a look and a swap.
 //!
 //! A refusal writes nothing. Giving a place back subtracts it; then, the place being free already, the
-//! sample is put into one of a few pictures of the open window, whichever is not in use by another thread.
+//! sample is put into the thread's own of a few pictures of the open window, or into another one if that is in use.
 //! Who finds the window old enough closes it; others go on meanwhile.
 //!
 //! **A request teaches only about the limit it started under.** What started before the last change and
@@ -37,6 +37,7 @@ use super::shares::{self, Shares};
 use super::start;
 use super::window::{Gathering, Sample, Windowing};
 use crate::permit::{Ended, Permit, Places};
+use crate::stripe;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 use crate::units::{Criticality, Moment, nanos_of};
 use crate::verdict::{Reason, Retry, Verdict};
@@ -99,7 +100,7 @@ struct Control {
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// Pictures of the open window. Threads that end requests at once find a free one nearly always; under
+/// Pictures of the open window. Up to four threads have one each, and more of them find a free one nearly always; under
 /// loom, one is enough to find every race, and more would take for ever.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 4 };
 /// Free places from which on a place is taken first and looked at afterwards, and twice as many before that begins
@@ -275,17 +276,15 @@ impl Adaptive {
         }
     }
 
-    fn gather(&self, sample: Sample, taken: Moment) {
-        // Threads that end at once started at different nanoseconds, so they mostly begin at different
-        // shards.
-        let first = usize::try_from(taken.nanos() >> 6).unwrap_or(0);
+    fn gather(&self, sample: Sample) {
+        let own = stripe::own(SHARDS);
         for turn in 0..SHARDS {
-            if let Ok(mut shard) = self.shards[first.wrapping_add(turn) % SHARDS].0.try_lock() {
+            if let Ok(mut shard) = self.shards[(own + turn) % SHARDS].0.try_lock() {
                 shard.add(sample);
                 return;
             }
         }
-        lock(&self.shards[first % SHARDS].0).add(sample);
+        lock(&self.shards[own].0).add(sample);
     }
 
     /// Closes the window if nobody else is about to, and if enough has been gathered.
@@ -374,8 +373,8 @@ impl Places for Adaptive {
         let (level, in_flight) = noted(ended.note);
         self.leave(level);
         if ended.taken.nanos() >= self.told.0.epoch.load(Ordering::Relaxed) {
-            let Ended { outcome, took, taken, .. } = ended;
-            self.gather(Sample { outcome, took, in_flight }, taken);
+            let Ended { outcome, took, .. } = ended;
+            self.gather(Sample { outcome, took, in_flight });
         }
         // Who abandons does not know the moment; the next to complete will.
         let Some(took) = ended.took else { return };

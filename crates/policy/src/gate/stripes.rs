@@ -1,25 +1,17 @@
-//! What all threads write, spread out.
-//!
-//! A count that every decision of every thread raises is one cache line that travels from core to core, a hundred
-//! nanoseconds each time. So it is kept in sixteen parts, each on a line of its own, and a thread writes to the part
-//! it was given when it first came by; who wants the count adds up the parts. Which part that is can be seen in no
-//! answer.
+//! What all threads write, spread out: a count that every decision of every thread raises is kept in sixteen
+//! [parts](stripe), and who wants the count adds them up.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_core::stripe;
 
 /// Parts. Threads of a larger machine share them by twos and threes, which is still far from all.
 pub(crate) const STRIPES: usize = 16;
 
-static NEXT: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static OWN: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
-}
-
 /// This thread's part.
 #[inline]
 pub(crate) fn own() -> usize {
-    OWN.try_with(|own| *own).unwrap_or(0)
+    stripe::own(STRIPES)
 }
 
 /// Something on a cache line of its own.
