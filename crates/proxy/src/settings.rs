@@ -128,7 +128,7 @@ impl Settings {
         self.dashed_keys.iter().any(|key| {
             let key = key.as_str().as_bytes();
             key.len() == name.len()
-                && name.contains(&b'_')
+                && key != name
                 && key.iter().zip(name).all(|(key, name)| key == name || (*key == b'-' && *name == b'_'))
         })
     }

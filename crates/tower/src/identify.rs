@@ -175,9 +175,16 @@ fn said(policy: &Policy, headers: &HeaderMap) -> Option<Criticality> {
 #[derive(Debug)]
 struct Fields<'a>(&'a HeaderMap);
 
+/// With so many fields, looking at each takes no longer than to parse a name and to hash it.
+const FEW: usize = 12;
+
 impl Headers for Fields<'_> {
     fn find(&self, name: &str) -> Option<Field<'_>> {
-        Field::of_lines(self.0.get_all(name).iter().map(http::HeaderValue::as_bytes))
+        if self.0.len() > FEW {
+            return Field::of_lines(self.0.get_all(name).iter().map(http::HeaderValue::as_bytes));
+        }
+        let lines = self.0.iter().filter(|(written, _)| written.as_str() == name);
+        Field::of_lines(lines.map(|(_, value)| value.as_bytes()))
     }
 }
 
@@ -218,9 +225,28 @@ fn looks_at_paths(policy: &Policy) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderName, HeaderValue};
     use tidegate_policy::{Now, Source, read};
 
     use super::*;
+
+    #[test]
+    fn few_fields_and_many_are_looked_through_alike() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("x-key", "a"), ("host", "b"), ("x-key", "c"), ("via", "d")] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        for number in 0..2 * FEW {
+            let fields = Fields(&headers);
+            let found = |name| fields.find(name).map(|field| (field.first, field.is_repeated));
+            assert_eq!(found("x-key"), Some((b"a".as_slice(), true)));
+            assert_eq!(found("host"), Some((b"b".as_slice(), false)));
+            assert_eq!(found("via"), Some((b"d".as_slice(), false)));
+            assert_eq!((found("x-ke"), found("accept")), (None, None));
+            let other = HeaderName::try_from(format!("x-other-{number}")).unwrap();
+            headers.insert(other, HeaderValue::from_static("e"));
+        }
+    }
 
     fn identify() -> HttpIdentify {
         let text = br#"

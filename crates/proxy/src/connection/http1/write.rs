@@ -85,8 +85,8 @@ fn write_date(out: &mut Vec<u8>, ticks: &Ticks) {
 }
 
 fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: Option<&ReasonPhrase>, version: Version) {
-    if status == StatusCode::OK && version == Version::HTTP_11 && reason.is_none() {
-        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    if let Some(line) = usual(status).filter(|_| version == Version::HTTP_11 && reason.is_none()) {
+        out.extend_from_slice(line);
         return;
     }
     out.extend_from_slice(if version == Version::HTTP_10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
@@ -95,6 +95,16 @@ fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: Option<&ReasonPhr
     let canonical = || status.canonical_reason().unwrap_or_default().as_bytes();
     out.extend_from_slice(reason.map_or_else(canonical, ReasonPhrase::as_bytes));
     out.extend_from_slice(b"\r\n");
+}
+
+/// The lines of the answers that are given most, and of those that must cost least.
+const fn usual(status: StatusCode) -> Option<&'static [u8]> {
+    match status.as_u16() {
+        200 => Some(b"HTTP/1.1 200 OK\r\n"),
+        429 => Some(b"HTTP/1.1 429 Too Many Requests\r\n"),
+        503 => Some(b"HTTP/1.1 503 Service Unavailable\r\n"),
+        _ => None,
+    }
 }
 
 fn write_length(out: &mut Vec<u8>, length: u64) {
@@ -120,4 +130,21 @@ pub(super) fn is_bare(status: StatusCode) -> bool {
 
 fn says_close(connection: &HeaderValue) -> bool {
     words(connection.as_bytes()).any(|word| word.eq_ignore_ascii_case(b"close"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_is_written_with_its_reason() {
+        for status in (100..600).filter_map(|code| StatusCode::from_u16(code).ok()) {
+            let reason = status.canonical_reason().unwrap_or_default();
+            for (version, name) in [(Version::HTTP_10, "HTTP/1.0"), (Version::HTTP_11, "HTTP/1.1")] {
+                let mut out = Vec::new();
+                write_status(&mut out, status, None, version);
+                assert_eq!(out, format!("{name} {} {reason}\r\n", status.as_str()).into_bytes());
+            }
+        }
+    }
 }
