@@ -1,7 +1,7 @@
 //! A caller who behaves, while others do not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,11 @@ pub struct Regular {
 }
 
 impl Regular {
+    /// Begins; he has been answered before others come.
     pub fn begin(gateway: &Gateway) -> Self {
         let must_stop = Arc::new(AtomicBool::new(false));
         let (address, stop) = (gateway.address(), Arc::clone(&must_stop));
+        let (answered, first) = mpsc::channel();
         let asking = std::thread::spawn(move || {
             let (mut count, mut slowest) = (0, Duration::ZERO);
             while !stop.load(Ordering::Relaxed) {
@@ -32,11 +34,14 @@ impl Regular {
                     count += 1;
                     slowest = slowest.max(begun.elapsed());
                 }
+                // Only the first time does anybody listen.
+                let _ = answered.send(());
                 // Somebody who behaves takes a breath, and leaves the processor to the others.
                 std::thread::sleep(Duration::from_millis(5));
             }
             (count, slowest)
         });
+        first.recv().expect("he was answered");
         Self { must_stop, asking }
     }
 
