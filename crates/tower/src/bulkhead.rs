@@ -24,9 +24,9 @@
 //! comes at random and keeps strict order among those who wait ([`queue`](tidegate_core::queue)), and the edge
 //! spares those who have no chance their wait, and the gateway the work of letting them wait
 //! ([`shed`](tidegate_core::shed)). The edge alone would be late, since it moves twice a second; the queue alone would
-//! make nine in ten wait for nothing. And since it is late, the edge refuses nobody of the level it lies in while
-//! nobody waits and more than a quarter of the places is free: those who were refused come back in waves, and between
-//! two of them the service would idle.
+//! make nine in ten wait for nothing. And since it is late, the edge refuses nobody of the level it lies in while a
+//! place is free and nobody waits for it: those who were refused come back in waves, and between two of them the service
+//! would idle.
 //!
 //! | in `bulkhead/` | is |
 //! |---|---|
@@ -227,11 +227,12 @@ impl Bulkhead {
         }
     }
 
-    /// Whether somebody whom the edge refuses finds so much room that it would be idle to.
+    /// Whether somebody of this level passes although the edge refuses it: a place is free that nobody wants.
     fn spares(&self, criticality: Criticality) -> bool {
-        let Shared { edge, limiter, waiting, .. } = &*self.shared;
-        waiting.load(Ordering::Relaxed) == 0
-            && edge.edge().spares(criticality, limiter.in_flight(), limiter.limit())
+        let shared = &*self.shared;
+        shared.edge.edge().is_next(criticality)
+            && shared.waiting.load(Ordering::Relaxed) == 0
+            && self.has_free_place()
     }
 
     /// A rule refused a request that would have come here, to spare the upstream: it counts as wanted, and as nothing

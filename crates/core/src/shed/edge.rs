@@ -53,21 +53,21 @@ impl Edge {
         criticality as u16 * COHORTS + cohort.number() as u16 >= self.0
     }
 
-    /// Whether somebody of this criticality whom the edge refuses may have one of the places nonetheless: while more
-    /// than a quarter of them is free, and only at the level that would pass next.
+    /// Whether this is the level that passes next if the edge falls.
     ///
-    /// The edge follows demand in ticks of half a second. Callers who come back a second after they were refused come in
-    /// waves, and between two of them the edge would keep a service idle:
+    /// A gate that has a free place, and nobody who waits for it, may give it to one of this level although the edge
+    /// refuses it: the edge follows demand in ticks of half a second, and callers who come back a second after they
+    /// were refused come in waves, between which it would keep a service idle. A lower level may not have it, since
+    /// this one could envy it:
     ///
-    /// | edge | in flight, of 16 | critical | sheddable |
-    /// |------|------------------|----------|-----------|
-    /// | 320  | 14               | half of its cohorts | none |
-    /// | 320  | 7                | all      | none: nobody passes whom a higher level could envy |
+    /// | edge | places, of 16 | critical | sheddable |
+    /// |------|---------------|----------|-----------|
+    /// | 320  | all taken     | half of its cohorts may wait | refused |
+    /// | 320  | 15 taken      | passes   | refused |
     #[inline]
     #[must_use]
-    pub fn spares(self, criticality: Criticality, in_flight: u64, limit: u32) -> bool {
-        let is_next = self.levels().1 == Some(criticality);
-        is_next && in_flight.saturating_mul(4) < u64::from(limit) * 3
+    pub fn is_next(self, criticality: Criticality) -> bool {
+        self.levels().1 == Some(criticality)
     }
 
     /// The share of a level's cohorts that are refused.
@@ -109,20 +109,6 @@ mod tests {
     }
 
     #[test]
-    fn while_there_is_room_the_level_at_the_edge_passes_as_in_the_example() {
-        let spared = |ranks, in_flight| {
-            Criticality::ALL.map(|level| Edge::new(ranks).unwrap().spares(level, in_flight, 16))
-        };
-        assert_eq!(spared(320, 14), [false; 4]);
-        assert_eq!(spared(320, 12), [false; 4]);
-        assert_eq!(spared(320, 11), [false, false, true, false]);
-        assert_eq!(spared(384, 7), [false, false, true, false]);
-        assert_eq!(spared(385, 7), [false, false, false, true]);
-        assert_eq!(spared(0, 0), [false; 4]);
-        assert!(!Edge::SHUT.spares(Criticality::CriticalPlus, u64::MAX, u32::MAX));
-    }
-
-    #[test]
     fn what_a_level_is_told_is_what_its_cohorts_meet() {
         for ranks in 0..=512 {
             let edge = Edge::new(ranks).unwrap();
@@ -140,5 +126,10 @@ mod tests {
         assert_eq!(levels(1), (Some(Criticality::Sheddable), Some(Criticality::Sheddable)));
         assert_eq!(levels(128), (Some(Criticality::SheddablePlus), Some(Criticality::Sheddable)));
         assert_eq!(levels(512), (None, Some(Criticality::CriticalPlus)));
+        let next = |ranks| Criticality::ALL.map(|level| Edge(ranks).is_next(level));
+        assert_eq!(next(0), [false; 4]);
+        assert_eq!(next(320), [false, false, true, false]);
+        assert_eq!(next(384), [false, false, true, false]);
+        assert_eq!(next(385), [false, false, false, true]);
     }
 }

@@ -61,9 +61,8 @@ impl Gate for Edged {
         self.look(now);
         self.seen.arrived[asked.criticality.index()] += 1;
         let cohort = Cohort::of(&asked.user.to_le_bytes(), Epoch(0));
-        if !self.edge.decide(asked.criticality, cohort).is_admit()
-            && !self.guarded.spares(self.edge.edge(), &asked)
-        {
+        let is_spared = || self.edge.edge().is_next(asked.criticality) && self.guarded.has_room();
+        if !self.edge.decide(asked.criticality, cohort).is_admit() && !is_spared() {
             return Arrived::Refuse;
         }
         self.seen.entered += 1;

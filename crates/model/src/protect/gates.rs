@@ -9,7 +9,6 @@ use tidegate_core::concurrency::{
 use tidegate_core::permit::InFlight;
 use tidegate_core::queue::{self, Entry, Left, Order, Queue};
 use tidegate_core::retry::{Advice, AttemptHistogram, HistogramRule};
-use tidegate_core::shed::Edge;
 use tidegate_core::{Invalid, Moment, Ratio, Roll, Verdict};
 
 use crate::gate::{Arrived, Asked, Gate, Passed};
@@ -86,10 +85,9 @@ impl Guarded {
         self.queue.len() as u64
     }
 
-    /// Whether somebody whom the edge refuses finds so much room that it would be idle to.
-    pub(super) fn spares(&self, edge: Edge, asked: &Asked) -> bool {
-        let (in_flight, limit) = (self.limiter.in_flight(), self.limiter.limit());
-        self.queue.is_empty() && edge.spares(asked.criticality, in_flight, limit)
+    /// Whether a place is free that nobody waits for.
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.is_empty() && self.limiter.in_flight() < u64::from(self.limiter.limit())
     }
 
     fn take(&self, now: Moment, asked: &Asked) -> Option<Passed> {

@@ -75,17 +75,20 @@ async fn what_is_foreseen_is_what_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_edge_keeps_nobody_of_its_level_from_a_service_that_has_room() {
+async fn the_edge_keeps_nobody_of_its_level_from_a_place_that_is_free() {
     let (bulkhead, clock) = bulkhead(8, 50 * MS);
     bulkhead.shared.edge.publish(Edge::new(3 * u16::from(Cohort::COUNT)).unwrap(), TICK);
     let who = Who { cohort: Cohort::of(b"ann", Epoch(0)), key: 0 };
     let is_refused = |level| matches!(bulkhead.foresee(level, who), Foreseen::Refuse(_));
     assert!(is_refused(Sheddable) && is_refused(SheddablePlus), "the levels below are refused entirely");
-    let places: Vec<_> = (0..6).map(|_| place(enter(&bulkhead, &clock, Critical))).collect();
-    let Entered::Refuse(refusal) = enter(&bulkhead, &clock, Critical) else { panic!("a quarter is free") };
+    let mut places: Vec<_> = (0..8).map(|_| place(enter(&bulkhead, &clock, Critical))).collect();
+    let Entered::Refuse(refusal) = enter(&bulkhead, &clock, Critical) else { panic!("no place is free") };
     assert_eq!(refusal.reason, Reason::Shed);
     assert!(is_refused(Critical) && !is_refused(CriticalPlus));
-    drop(places);
+    let waiting = waiting(enter(&bulkhead, &clock, CriticalPlus));
+    drop(places.pop());
+    assert!(is_refused(Critical), "the place went to the one who waited");
+    drop((places, waiting));
     assert!(!is_refused(Critical));
 }
 
