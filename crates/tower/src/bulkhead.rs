@@ -219,20 +219,21 @@ impl Bulkhead {
         {
             return Foreseen::Refuse(refusal);
         }
-        let is_first = shared.waiting.load(Ordering::Relaxed) == 0;
         match &shared.queue {
-            _ if is_first && self.has_free_place() => Foreseen::Place,
+            _ if self.has_room() => Foreseen::Place,
             Some(_) => Foreseen::Wait,
             None => Foreseen::Refuse(FULL),
         }
     }
 
-    /// Whether somebody of this level passes although the edge refuses it: a place is free that nobody wants.
+    /// Whether somebody of this level passes although the edge refuses it.
     fn spares(&self, criticality: Criticality) -> bool {
-        let shared = &*self.shared;
-        shared.edge.edge().is_next(criticality)
-            && shared.waiting.load(Ordering::Relaxed) == 0
-            && self.has_free_place()
+        self.shared.edge.edge().is_next(criticality) && self.has_room()
+    }
+
+    /// Whether a place is free that nobody waits for.
+    fn has_room(&self) -> bool {
+        self.shared.waiting.load(Ordering::Relaxed) == 0 && self.has_free_place()
     }
 
     /// A rule refused a request that would have come here, to spare the upstream: it counts as wanted, and as nothing
