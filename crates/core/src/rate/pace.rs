@@ -26,15 +26,23 @@ use crate::units::{Cost, Moment, Quota, nanos_of};
 /// The number of ticks by which reading a clock divides without a division.
 const BINARY: u64 = 1 << 63;
 
-/// The bits of [`Pace::stretch`] behind the point. Before it there is room for the ten ticks or so that a grain
+/// The bits of [`Stretch::upper`] behind the point. Before it there is room for the ten ticks or so that a grain
 /// takes at most.
 const STRETCH_BITS: u32 = 59;
 
-/// Up to so many nanoseconds, nine years, `stretch` is wrong by less than a tick.
-const NEAR: u64 = 1 << (STRETCH_BITS - 1);
+/// Up to so many nanoseconds, 292 years, a moment is found without a division: moments are counted from 1970.
+const NEAR: u64 = 1 << 63;
 
 /// Far more grains than a quota ever holds, and few enough to be added to what a key is ahead.
 const TOO_MANY: u64 = 1 << 62;
+
+/// `ticks / earned` in 2^-123, in two words, too small by one or two of them: the way back without a division. One word
+/// would be wrong by several ticks after nine years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    upper: u64,
+    lower: u64,
+}
 
 /// The clock that turns moments into grains granted and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +55,7 @@ pub(crate) struct Pace {
     /// `earned / ticks` in 2^-63, rounded down: a division we do once instead of at every reading. Nothing
     /// else is needed where `ticks` is [`BINARY`].
     slope: u64,
-    /// `ticks / earned` in 2^-59, too small by one or two of them: the way back without a division.
-    stretch: u64,
+    stretch: Stretch,
     /// Grains per millionth of a unit, as a fraction.
     grains: u64,
     per_micros: u64,
@@ -69,7 +76,7 @@ impl Pace {
     pub(crate) fn packed(quota: &Quota, shift: u32) -> Self {
         let pace = Self::new(quota, shift);
         let slope = narrow((u128::from(pace.earned) << 63).div_ceil(u128::from(pace.ticks)));
-        Self { earned: slope, slope, ticks: BINARY, stretch: stretch(slope, BINARY), ..pace }
+        Self { earned: slope, slope, ticks: BINARY, stretch: Stretch::new(slope, BINARY), ..pace }
     }
 
     fn new(quota: &Quota, shift: u32) -> Self {
@@ -91,7 +98,7 @@ impl Pace {
             (grains, micros_per_unit * units)
         };
         let (grains, per_micros) = (narrow(grains), narrow(per_micros));
-        let stretch = stretch(earned, ticks);
+        let stretch = Stretch::new(earned, ticks);
         let pace = Self { shift, earned, ticks, slope, stretch, grains, per_micros, one: 0 };
         Self { one: pace.grains_exactly(Cost::ONE), ..pace }
     }
@@ -159,21 +166,17 @@ impl Pace {
     /// How long after `now` the clock first has granted `grains`: exact to the nanosecond.
     #[inline]
     pub(crate) fn until(&self, now: Moment, grains: u64) -> Duration {
-        let is_near = grains < NEAR >> self.shift;
-        let then = if is_near { self.tick_of(grains) << self.shift } else { self.nanos_of(grains) };
+        let then = match self.stretch.tick_before(grains) {
+            before if before < NEAR >> self.shift => self.tick_after(before, grains) << self.shift,
+            _ => self.nanos_of(grains),
+        };
         Duration::from_nanos(then.saturating_sub(now.nanos()))
     }
 
-    /// The first tick that has granted `grains`, of which there are few enough for `stretch` to be wrong by
-    /// less than a tick. It is too small, so the next tick after what it leads to is right or one too early;
-    /// which of them can be told exactly.
+    /// The first tick that has granted `grains`: it comes next after `before`, or after the next, which can be told
+    /// exactly.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "ten ticks a grain or so, and fewer than 2^58 grains"
-    )]
-    fn tick_of(&self, grains: u64) -> u64 {
-        let before = ((u128::from(grains) * u128::from(self.stretch)) >> STRETCH_BITS) as u64;
+    fn tick_after(&self, before: u64, grains: u64) -> u64 {
         let tick = before + grains.min(1);
         tick + u64::from(self.granted_by(tick) < grains)
     }
@@ -191,8 +194,23 @@ impl Pace {
     }
 }
 
-fn stretch(earned: u64, ticks: u64) -> u64 {
-    narrow((u128::from(ticks) << STRETCH_BITS) / u128::from(earned)) - 1
+impl Stretch {
+    fn new(earned: u64, ticks: u64) -> Self {
+        let (whole, earned) = (u128::from(ticks) << STRETCH_BITS, u128::from(earned));
+        let (upper, rest) = (narrow(whole / earned), whole % earned);
+        match narrow((rest << 64) / earned).checked_sub(1) {
+            Some(lower) => Self { upper, lower },
+            None => Self { upper: upper - 1, lower: u64::MAX },
+        }
+    }
+
+    /// The last tick, or the one before it, that has not granted `grains` yet.
+    #[inline]
+    fn tick_before(self, grains: u64) -> u64 {
+        let grains = u128::from(grains);
+        let stretched = grains * u128::from(self.upper) + (grains * u128::from(self.lower) >> 64);
+        narrow(stretched >> STRETCH_BITS)
+    }
 }
 
 /// `part / whole` in lowest terms. Where these still need more than 64 bits (a fractional amount over
@@ -270,7 +288,8 @@ mod tests {
             let quota = Quota::new(Cost::units(amount).unwrap(), Duration::from_secs(seconds)).unwrap();
             let paces = [Pace::fine(&quota), Pace::packed(&quota, 0), Pace::packed(&quota, 17)];
             for (pace, bits) in paces.into_iter().flat_map(|pace| (0..64).map(move |bits| (pace, bits))) {
-                for grains in [(1 << bits) - 1, 1 << bits, (1 << bits) + (1 << bits) / 3] {
+                let today = pace.granted(Moment::from_nanos(1_794_000_000_000_000_000)) + (1 << bits >> 7);
+                for grains in [(1 << bits) - 1, 1 << bits, (1 << bits) + (1 << bits) / 3, today] {
                     let then = pace.until(Moment::ORIGIN, grains);
                     assert_eq!(then, Duration::from_nanos(pace.nanos_of(grains)), "{grains} of {pace:?}");
                 }

@@ -115,6 +115,9 @@ impl Quota {
     /// The time in which the quota grants its whole burst.
     #[must_use]
     pub fn lead(&self) -> Duration {
+        if self.burst.is_none() {
+            return self.window;
+        }
         Duration::from_nanos(u64::try_from(self.lead_nanos()).unwrap_or(u64::MAX))
     }
 
