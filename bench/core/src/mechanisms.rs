@@ -12,7 +12,7 @@ use tidegate_core::concurrency::{Aimd, Gradient, LimitAlgorithm, Vegas};
 use tower_resilience_adaptive as tower;
 
 use crate::contender::{Contender, Mode};
-use crate::contenders::bare_count::BareCount;
+use crate::contenders::bare_count::{self, BareCount, BareRise};
 use crate::contenders::ours::driven::{Mechanism, Reading, Told};
 use crate::contenders::ours::{self, breaker, places, throttle};
 use crate::contenders::{clock, failsafe, recloser, tower_resilience};
@@ -41,6 +41,8 @@ type Contenders = Result<Vec<Box<dyn Contender>>, Box<dyn Error>>;
 
 /// Taking a place, while another thread takes and gives back others.
 const PLACE: f64 = 25.0;
+/// The same, as a multiple of what counting in one shared word takes.
+const BESIDE_BARE: f64 = 1.1;
 /// Finding a breaker closed.
 const CLOSED: f64 = 10.0;
 /// Asking a throttle, whatever it says.
@@ -52,7 +54,11 @@ const QUESTIONS: [Question; 11] = [
         mode: Mode::Admitting,
         at_most: [None, Some(PLACE)],
         contenders: |_| {
-            Ok(vec![Box::new(places::Admissions::free(Vegas)?), Box::new(clock::Quanta::default())])
+            Ok(vec![
+                Box::new(places::Admissions::free(Vegas)?),
+                Box::new(clock::Quanta::default()),
+                Box::new(BareRise::default()),
+            ])
         },
     },
     Question {
@@ -150,15 +156,24 @@ pub(crate) fn compare(slice: usize, rounds: usize, cores: &[Core]) -> Result<Vec
 }
 
 impl Compared {
-    /// What this row is held to, if to anything.
-    pub(crate) fn bar(&self) -> Option<Bar> {
+    /// What this row is held to, if to anything. Two cores cannot write one word faster than they hand it over, so
+    /// beside an absolute bar, counting what is in flight is held to what a bare count takes in the same rounds.
+    pub(crate) fn bars(&self) -> impl Iterator<Item = Bar> {
         let threads = if self.threads == 1 { "1 thread" } else { "2 threads" };
-        self.at_most.map(|nanos| Bar {
+        let absolute = self.at_most.map(|nanos| Bar {
             promise: format!("{}, {threads}: beyond the clock", self.what),
             measured: self.rounds.beyond(ours::NAME, clock::NAME, Cache::Warm).median,
             unit: " ns",
             bound: Bound::AtMost(nanos),
-        })
+        });
+        let beside = Bar {
+            promise: format!("{}, {threads}: times a bare count", self.what),
+            measured: self.rounds.ratio(ours::NAME, bare_count::NAME, Cache::Warm).median,
+            unit: "×",
+            bound: Bound::AtMost(BESIDE_BARE),
+        };
+        let beside = absolute.is_some().then_some(beside).filter(|bar| !bar.measured.is_nan());
+        absolute.into_iter().chain(beside)
     }
 }
 

@@ -201,7 +201,7 @@ impl Measured {
                 bound: Bound::AtMost(15.0),
             });
         }
-        bars.extend(self.mechanisms.iter().filter_map(Compared::bar));
+        bars.extend(self.mechanisms.iter().flat_map(Compared::bars));
         bars
     }
 }

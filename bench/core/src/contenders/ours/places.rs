@@ -35,7 +35,7 @@ pub(crate) struct Full {
 const LEVEL: Criticality = Criticality::Critical;
 
 /// Places taken before they are given back: so many that starting and stopping the watch does not count.
-const AT_ONCE: usize = 1_000;
+pub(crate) const AT_ONCE: usize = 1_000;
 
 impl Borrowed {
     /// Starts with 20 places and never has less than two, so that two threads always find one.
