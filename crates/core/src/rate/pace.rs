@@ -208,7 +208,7 @@ impl Stretch {
     #[inline]
     fn tick_before(self, grains: u64) -> u64 {
         let grains = u128::from(grains);
-        let stretched = grains * u128::from(self.upper) + (grains * u128::from(self.lower) >> 64);
+        let stretched = grains * u128::from(self.upper) + ((grains * u128::from(self.lower)) >> 64);
         narrow(stretched >> STRETCH_BITS)
     }
 }
