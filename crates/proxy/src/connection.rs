@@ -155,7 +155,7 @@ where
     let watch = Arc::clone(&caller.watch);
     let spec = caller.listener.spec();
     let limits = Limits { max_header_bytes: spec.max_header_bytes, max_headers: spec.max_headers };
-    let serve = |asked| ingress::serve(&caller, asked);
+    let serve = |asked: Asked<'_, '_>| ingress::serve(&caller, asked);
     let mut connection = http1::Connection::new(stream, limits, Arc::clone(&watch), serve);
     Served { connection: &mut connection, watch: Over(watch), is_draining: false }.await;
     if let Some((stream, unread, mut answer)) = connection.into_turned()
@@ -183,7 +183,7 @@ where
         .keep_alive_timeout(PING_EVERY);
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&watch)));
     let service = service_fn(move |request: Request<Incoming>| {
-        let begun = ingress::serve::<Infallible>(&caller, Ok(request.map(CallerBody::H2)));
+        let begun = ingress::serve_whole(&caller, request.map(CallerBody::H2));
         async {
             Ok::<_, Infallible>(match begun {
                 Begun::Refused(never) => match never {},
@@ -242,7 +242,7 @@ trait Drain {
 impl<S, A, F, B> Drain for &mut http1::Connection<S, A, F, B>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    A: FnMut(Asked) -> Begun<F, B>,
+    A: FnMut(Asked<'_, '_>) -> Begun<F, B>,
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,
 {

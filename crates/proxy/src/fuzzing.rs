@@ -88,7 +88,10 @@ pub fn served(bytes: &[u8], piece: usize) -> Vec<Seen> {
     let seen = RefCell::default();
     let watch = Arc::new(Watch::new(Arc::new(Ticks::new(Now::default()))));
     let limits = Limits { max_header_bytes: 64 * 1024, max_headers: 128 };
-    let serve = |asked: Asked| http1::Begun::Serving(answer(asked.ok(), &seen));
+    let serve = |asked: Asked<'_, '_>| {
+        let request = asked.ok().and_then(|request| request.whole().ok());
+        http1::Begun::Serving(answer(request, &seen))
+    };
     let mut connection = http1::Connection::new(Given::new(bytes, piece), limits, watch, serve);
     until_ended(bytes, |cx| connection.poll_served(cx));
     drop(connection);

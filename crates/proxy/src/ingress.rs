@@ -14,18 +14,18 @@
 
 mod answer;
 mod forward;
+mod heard;
 mod unbroken;
 mod visit;
 mod way;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::mem;
 use std::sync::Arc;
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use tidegate_core::Refusal;
 use tidegate_policy::policy::{DegradeWhen, Route};
 use tidegate_policy::{Admitted, Attributes, Cause, Decision, Now, Record, Refused, Turned};
@@ -36,12 +36,13 @@ use tidegate_tower::{Admission, Clock, Peer};
 pub(crate) use self::answer::AnswerBody;
 use self::answer::{Logged, Noted, Ticket};
 use self::forward::{Forward, Unready};
+use self::heard::Heard;
 use self::way::{Undecided, Way};
 use crate::chance;
 use crate::client;
 use crate::connection::Caller;
 use crate::connection::http1::body::CallerBody;
-use crate::connection::http1::{Asked, Begun, Unserved, keep_fields};
+use crate::connection::http1::{Asked, Begun, Unserved};
 use crate::figures::RouteFigures;
 use crate::head::{self, Hop};
 use crate::settings::Settings;
@@ -81,16 +82,29 @@ enum Answer<P> {
     Response(Box<Response<AnswerBody>>),
 }
 
-/// Serves one request. Everything up to the decision happens at once, so that a refusal is no more than an answer;
-/// only what is sent on has to wait for others.
-pub(crate) fn serve<P: Written>(
+/// Serves one request as it was read. Everything up to the decision happens at once, so that a refusal is no more than
+/// an answer; only what is sent on has to wait for others.
+pub(crate) fn serve(
     caller: &Arc<Caller>,
-    asked: Asked,
-) -> Begun<impl Future<Output = Response<AnswerBody>> + Send + use<P>, AnswerBody, P> {
-    let step = match asked {
+    asked: Asked<'_, '_>,
+) -> Begun<impl Future<Output = Response<AnswerBody>> + Send + use<>, AnswerBody> {
+    begun(match asked {
         Ok(request) => decide(caller, request),
         Err(unserved) => Err(unread(caller, unserved)),
-    };
+    })
+}
+
+/// The same for one that comes whole.
+pub(crate) fn serve_whole(
+    caller: &Arc<Caller>,
+    request: Request<CallerBody>,
+) -> Begun<impl Future<Output = Response<AnswerBody>> + Send + use<>, AnswerBody, Infallible> {
+    begun(decide(caller, request))
+}
+
+fn begun<P>(
+    step: Result<Box<Forward>, Answer<P>>,
+) -> Begun<impl Future<Output = Response<AnswerBody>> + Send + use<P>, AnswerBody, P> {
     match step {
         Ok(forward) => Begun::Serving(send_on(forward)),
         Err(Answer::Page(page)) => Begun::Refused(page),
@@ -106,10 +120,10 @@ async fn send_on(mut forward: Box<Forward>) -> Response<AnswerBody> {
     }
 }
 
-fn decide<P: Written>(caller: &Arc<Caller>, request: Request<CallerBody>) -> Result<Box<Forward>, Answer<P>> {
+fn decide<P: Written>(caller: &Arc<Caller>, request: impl Heard) -> Result<Box<Forward>, Answer<P>> {
     let worker = &caller.worker;
     let is_timed = worker.shared.overhead.is_next(worker.number);
-    let walk = Walk::new(caller, request.headers());
+    let walk = Walk::new(caller, request.speech());
     let began = walk.now.moment;
     let step = walk.go(request);
     if is_timed {
@@ -121,7 +135,7 @@ fn decide<P: Written>(caller: &Arc<Caller>, request: Request<CallerBody>) -> Res
 
 /// The answer to what could not be read as a request.
 fn unread<P>(caller: &Arc<Caller>, why: Unserved) -> Answer<P> {
-    let walk = Walk::new(caller, &HeaderMap::new());
+    let walk = Walk::new(caller, Speech::Http);
     caller.watch.begin();
     match why {
         Unserved::Unclear(what) => walk.unsound(what),
@@ -139,33 +153,44 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(caller: &'a Arc<Caller>, headers: &HeaderMap) -> Self {
+    fn new(caller: &'a Arc<Caller>, speech: Speech) -> Self {
         let settings = caller.worker.settings();
-        let speech = Speech::of(headers);
         let now = caller.worker.now();
         Self { caller, settings, speech, now }
     }
 
     /// What is sent on, or the answer.
-    fn go<P: Written>(self, mut request: Request<CallerBody>) -> Result<Box<Forward>, Answer<P>> {
+    fn go<P: Written>(self, request: impl Heard) -> Result<Box<Forward>, Answer<P>> {
         self.caller.watch.begin();
         if let Err(what) = head::check(&request) {
             return Err(self.unsound(what));
         }
         // Over HTTP/1 the parser has counted them.
-        if request.headers().len() > self.caller.listener.spec().max_headers {
+        if request.fields() > self.caller.listener.spec().max_headers {
             return Err(self.bare(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
-        self.drop_aliases(&mut request);
-        let asked = self
-            .settings
-            .identify
-            .identify_from(Some(self.peer(&request)), &request, |attributes| self.ask(attributes, &request));
-        let (admission, ticket, way) = match asked {
+        let Hop { address, is_trusted, .. } = self.caller.hop;
+        if !is_trusted {
+            return self.pass(request, Peer::new(address), None);
+        }
+        let request = request.whole().map_err(|what| self.unsound(what))?;
+        let client = client::forwarded_for(&self.settings.server, address, request.headers());
+        let attempt = way::attempt(request.headers());
+        self.pass(request, Peer::new(client).trusted(), attempt)
+    }
+
+    /// The same for a request of which it is known for whom it is sent, and which attempt it is.
+    fn pass<P: Written>(
+        self,
+        request: impl Heard,
+        peer: Peer,
+        attempt: Option<u32>,
+    ) -> Result<Box<Forward>, Answer<P>> {
+        let ask = |attributes: &Attributes<'_>| self.ask(attributes, &request, attempt);
+        let (admission, ticket, way) = match request.identified(&self.settings.identify, peer, ask) {
             Ok(Ok(asked)) => asked,
             Ok(Err(answer)) => {
-                // Nobody looks at them any more, and the next request needs room for its own.
-                keep_fields(mem::take(request.headers_mut()));
+                request.end();
                 return Err(answer);
             }
             Err(unclear) => {
@@ -173,6 +198,8 @@ impl<'a> Walk<'a> {
                 return Err(self.answer(response, None));
             }
         };
+        let mut request = request.whole().map_err(|what| self.unsound(what))?;
+        self.drop_aliases(&mut request);
         let settings = Guard::into_inner(self.settings);
         Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, way, request }))
     }
@@ -212,7 +239,8 @@ impl<'a> Walk<'a> {
     fn ask<P: Written>(
         &self,
         attributes: &Attributes<'_>,
-        request: &Request<CallerBody>,
+        request: &impl Heard,
+        attempt: Option<u32>,
     ) -> Result<(Admission, Ticket, Way), Answer<P>> {
         let gate = &self.caller.worker.shared.gate;
         let decision = gate.decide(self.now, attributes);
@@ -235,7 +263,7 @@ impl<'a> Walk<'a> {
             admitted.refund(self.now);
             return Err(self.answer(answer, Some(noted)));
         }
-        let way = match self.way(&admitted, attributes, request) {
+        let way = match self.way(&admitted, attributes, forward::is_gathered(request), attempt) {
             Ok(way) => way,
             Err((upstream, refusal)) => {
                 let refused = gate.turn_away(self.now, admitted, Turned { upstream, refusal });
@@ -304,16 +332,16 @@ impl<'a> Walk<'a> {
         &self,
         admitted: &Admitted,
         attributes: &Attributes<'_>,
-        request: &Request<CallerBody>,
+        is_gathered: bool,
+        attempt: Option<u32>,
     ) -> Result<Way, (&str, Refusal)> {
         let route = admitted.route().filter(|route| !route.is_exempt);
         let upstream = route.and_then(|route| self.settings.upstream(route.upstream.as_deref()?));
         let Some(upstream) = upstream else { return Ok(Way::Free) };
         let worker = &self.caller.worker;
-        let attempt = if self.caller.hop.is_trusted { way::attempt(request.headers()) } else { None };
         let (door, criticality) = (upstream.door(worker.number), admitted.criticality());
         let who = || worker.shared.gate.who(self.now, attributes);
-        if !admitted.wait().is_zero() || forward::is_gathered(request) {
+        if !admitted.wait().is_zero() || is_gathered {
             return Ok(Way::Later(Arc::clone(door), Entering { criticality, who: who(), attempt }));
         }
         Way::find(door, self.now.moment, Entering { criticality, who, attempt })
@@ -359,15 +387,6 @@ impl<'a> Walk<'a> {
             return None;
         };
         Some((Box::new(admitted.record(attributes)), logged))
-    }
-
-    /// For whom the request is sent.
-    fn peer(&self, request: &Request<CallerBody>) -> Peer {
-        let Hop { address, is_trusted, .. } = self.caller.hop;
-        if !is_trusted {
-            return Peer::new(address);
-        }
-        Peer::new(client::forwarded_for(&self.settings.server, address, request.headers())).trusted()
     }
 }
 

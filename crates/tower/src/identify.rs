@@ -13,11 +13,12 @@
 
 mod path;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use http::{HeaderMap, Request, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use tidegate_core::Criticality;
 use tidegate_policy::policy::{CriticalitySource, KeySource};
 use tidegate_policy::{Attributes, Field, Gate, Headers, Policy};
@@ -64,6 +65,12 @@ impl Peer {
     #[must_use]
     pub const fn trusted(self) -> Self {
         Self { is_trusted: true, ..self }
+    }
+
+    /// Its address.
+    #[must_use]
+    pub const fn address(self) -> IpAddr {
+        self.address
     }
 }
 
@@ -121,6 +128,18 @@ impl HttpIdentify {
     ) -> Result<T, Unclear> {
         told(peer, request, self.unclear_paths, || self.gate.policy(), question)
     }
+
+    /// Identifies a request of which there is no more than its head, and whose sender is not believed.
+    ///
+    /// # Errors
+    /// When the request can be read in two ways, and a rule could be walked around.
+    pub fn identify_head<T>(
+        &self,
+        facts: &HeadFacts<'_>,
+        question: impl FnOnce(&Attributes<'_>) -> T,
+    ) -> Result<T, Unclear> {
+        facts.told(self.unclear_paths, || self.gate.policy(), || None, question)
+    }
 }
 
 /// Identifies a request whose sender is known as [`HttpIdentify`] does for a gate of this policy.
@@ -136,6 +155,29 @@ pub fn identify_by<B, T>(
     told(peer, request, UnclearPaths::default(), || policy, question)
 }
 
+/// What the head of a request says, wherever it lies.
+#[derive(Clone, Copy)]
+pub struct HeadFacts<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The target.
+    pub uri: &'a Uri,
+    /// The value of the field `Host`. It is not looked at where the target names a host.
+    pub host: Option<&'a [u8]>,
+    /// The header fields.
+    pub headers: &'a dyn Headers,
+    /// Who sent it.
+    pub client: Option<IpAddr>,
+}
+
+impl fmt::Debug for HeadFacts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { method, uri, client, .. } = self;
+        let mut facts = f.debug_struct("HeadFacts");
+        facts.field("method", method).field("uri", uri).field("client", client).finish_non_exhaustive()
+    }
+}
+
 /// Most requests are told without a look at the policy, so it is asked for only then.
 fn told<B, T, P: Deref<Target = Policy>>(
     peer: Option<Peer>,
@@ -144,23 +186,52 @@ fn told<B, T, P: Deref<Target = Policy>>(
     policy: impl Fn() -> P,
     question: impl FnOnce(&Attributes<'_>) -> T,
 ) -> Result<T, Unclear> {
-    let normal = path::normal(request.uri().path());
-    let is_refused = match unclear_paths {
-        UnclearPaths::RefuseWhereMatched => normal.is_unclear && looks_at_paths(&policy()),
-        UnclearPaths::Keep => false,
-    };
-    if is_refused {
-        return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
-    }
     let is_trusted = peer.is_some_and(|peer| peer.is_trusted);
-    Ok(question(&Attributes {
-        method: request.method().as_str(),
-        path: &normal.path,
-        host: host(request),
+    let (uri, host) = (request.uri(), || request.headers().get(header::HOST));
+    let facts = HeadFacts {
+        method: request.method(),
+        uri,
+        host: if uri.host().is_some() { None } else { host().map(HeaderValue::as_bytes) },
         headers: &Fields(request.headers()),
         client: peer.map(|peer| peer.address),
-        criticality: if is_trusted { said(&policy(), request.headers()) } else { None },
-    }))
+    };
+    let criticality = || if is_trusted { said(&policy(), request.headers()) } else { None };
+    facts.told(unclear_paths, &policy, criticality, question)
+}
+
+impl HeadFacts<'_> {
+    fn told<T, P: Deref<Target = Policy>>(
+        &self,
+        unclear_paths: UnclearPaths,
+        policy: impl Fn() -> P,
+        criticality: impl FnOnce() -> Option<Criticality>,
+        question: impl FnOnce(&Attributes<'_>) -> T,
+    ) -> Result<T, Unclear> {
+        let normal = path::normal(self.uri.path());
+        let is_refused = match unclear_paths {
+            UnclearPaths::RefuseWhereMatched => normal.is_unclear && looks_at_paths(&policy()),
+            UnclearPaths::Keep => false,
+        };
+        if is_refused {
+            return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
+        }
+        Ok(question(&Attributes {
+            method: self.method.as_str(),
+            path: &normal.path,
+            host: self.host(),
+            headers: self.headers,
+            client: self.client,
+            criticality: criticality(),
+        }))
+    }
+
+    /// The target's own host wins over the field: so says RFC 9112, and so do servers.
+    fn host(&self) -> &str {
+        let field = || self.host.and_then(text).unwrap_or_default();
+        let host = self.uri.host().unwrap_or_else(|| without_port(field()));
+        // `a.test.` is `a.test`, spelled for resolvers; a route for the one is not to be walked around with the other.
+        host.strip_suffix('.').unwrap_or(host)
+    }
 }
 
 /// What a trusted peer says.
@@ -182,19 +253,16 @@ const FEW: usize = 4;
 impl Headers for Fields<'_> {
     fn find(&self, name: &str) -> Option<Field<'_>> {
         if self.0.len() > FEW {
-            return Field::of_lines(self.0.get_all(name).iter().map(http::HeaderValue::as_bytes));
+            return Field::of_lines(self.0.get_all(name).iter().map(HeaderValue::as_bytes));
         }
         let lines = self.0.iter().filter(|(written, _)| written.as_str() == name);
         Field::of_lines(lines.map(|(_, value)| value.as_bytes()))
     }
 }
 
-/// The target's own host wins over the field: so says RFC 9112, and so do servers.
-fn host<B>(request: &Request<B>) -> &str {
-    let field = || request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
-    let host = request.uri().host().unwrap_or_else(|| without_port(field().unwrap_or_default()));
-    // `a.test.` is `a.test`, spelled for resolvers; a route for the one is not to be walked around with the other.
-    host.strip_suffix('.').unwrap_or(host)
+/// A value as text, if it is ASCII; what cannot be seen of that, stands in no field.
+fn text(value: &[u8]) -> Option<&str> {
+    if value.is_ascii() { str::from_utf8(value).ok() } else { None }
 }
 
 /// `[::1]:80` has colons that are no port's.
@@ -226,7 +294,7 @@ fn looks_at_paths(policy: &Policy) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderName;
     use tidegate_policy::{Now, Source, read};
 
     use super::*;
@@ -284,7 +352,10 @@ mod tests {
 
     #[test]
     fn the_targets_host_wins_and_no_host_is_empty() {
-        let of = |request: Request<()>| host(&request).to_owned();
+        let of = |request: Request<()>| {
+            let identify = identify();
+            identify.identify_from(None, &request, |attributes| attributes.host.to_owned()).unwrap()
+        };
         assert_eq!(of(Request::get("http://a:1/").header("host", "b").body(()).unwrap()), "a");
         assert_eq!(of(Request::get("/").body(()).unwrap()), "");
         assert_eq!(of(Request::get("/").header("host", "[::1]:80").body(()).unwrap()), "[::1]");

@@ -235,11 +235,16 @@ pub enum Speech {
 }
 
 impl Speech {
-    /// Told by the content type.
+    /// Told by the fields.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
-        let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-        match content_type.strip_prefix(b"application/grpc") {
+        Self::of_content_type(headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes))
+    }
+
+    /// Told by the content type, which a request may have.
+    #[must_use]
+    pub fn of_content_type(content_type: Option<&[u8]>) -> Self {
+        match content_type.unwrap_or_default().strip_prefix(b"application/grpc") {
             None => Self::Http,
             Some(rest) if rest.starts_with(b"-web") => Self::GrpcWeb,
             Some([] | [b'+' | b';' | b' ', ..]) => Self::Grpc,

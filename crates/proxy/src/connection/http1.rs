@@ -34,16 +34,31 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::body::{CallerBody, Feeder, pipe};
 use self::feed::Failed;
-use self::read::{Head, Manner, read_head};
-pub(crate) use self::read::{Limits, Unserved};
+pub(crate) use self::read::{Head, Limits, Unserved};
+use self::read::{Manner, find_head};
 use self::scratch::Input;
 pub(crate) use self::scratch::keep_fields;
 use super::watch::{Awaited, Watch};
+use crate::http1::Flaw;
 use crate::http1::outgoing::Outgoing;
 use crate::http1::rest::Rest;
 
 /// A request, or why there is none to be served.
-pub(crate) type Asked = Result<Request<CallerBody>, Unserved>;
+pub(crate) type Asked<'a, 'b> = Result<RawRequest<'a, 'b>, Unserved>;
+
+/// A request whose head lies where it was read.
+#[derive(Debug)]
+pub(crate) struct RawRequest<'a, 'b> {
+    pub(crate) head: &'a mut Head<'b>,
+    pub(crate) body: CallerBody,
+}
+
+impl RawRequest<'_, '_> {
+    /// The same with memory of its own.
+    pub(crate) fn whole(self) -> Result<Request<CallerBody>, Flaw> {
+        self.head.request(self.body)
+    }
+}
 
 /// What a connection does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +145,7 @@ impl<S, A, F, B> Connection<S, A, F, B> {
 impl<S, A, F, B> Connection<S, A, F, B>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    A: FnMut(Asked) -> Begun<F, B>,
+    A: FnMut(Asked<'_, '_>) -> Begun<F, B>,
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,
 {
@@ -172,10 +187,10 @@ where
 
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Stage> {
         if !self.buffer.is_empty() {
-            match read_head(&self.buffer, self.limits) {
-                Ok(Some((head, end))) => {
-                    drop(self.buffer.split_to(end));
-                    return Poll::Ready(self.begin(head));
+            match find_head(&self.buffer, self.limits) {
+                Ok(Some(span)) => {
+                    let bytes = self.buffer.split_to(span.end);
+                    return Poll::Ready(self.begin(&mut Head::read(&bytes, span)));
                 }
                 Ok(None) => self.watch.awaits(Awaited::Head),
                 Err(unserved) => return Poll::Ready(self.refuse(unserved)),
@@ -193,12 +208,12 @@ where
             return Poll::Ready(Stage::Reading);
         }
         // Nearly always it is here as a whole.
-        match read_head(came, self.limits) {
-            Ok(Some((head, end))) => {
-                if end < came.len() {
-                    self.buffer.extend_from_slice(came.get(end..).unwrap_or_default());
+        match find_head(came, self.limits) {
+            Ok(Some(span)) => {
+                if span.end < came.len() {
+                    self.buffer.extend_from_slice(came.get(span.end..).unwrap_or_default());
                 }
-                Poll::Ready(self.begin(head))
+                Poll::Ready(self.begin(&mut Head::read(came, span)))
             }
             Ok(None) => {
                 self.buffer.extend_from_slice(came);
@@ -208,12 +223,16 @@ where
         }
     }
 
-    fn begin(&mut self, head: Head) -> Stage {
+    fn begin(&mut self, head: &mut Result<Head<'_>, Unserved>) -> Stage {
+        let head = match head {
+            Ok(head) => head,
+            Err(unserved) => return self.refuse(*unserved),
+        };
         self.manner = head.manner;
         self.rest = head.rest;
         let body = self.body();
         self.watch.awaits(if self.rest == Rest::Nothing { Awaited::Request } else { Awaited::Body });
-        let begun = (self.serve)(Ok(head.request.map(|()| body)));
+        let begun = (self.serve)(Ok(RawRequest { head, body }));
         self.begun(begun)
     }
 

@@ -1,7 +1,7 @@
 //! The lines of a head: where they end, and the fields in them.
 //!
-//! The lines are cut here; that names and values are made of what they may be made of, and nothing else, is checked
-//! where they become [`HeaderName`] and [`HeaderValue`].
+//! What a name and a value may be made of is what [`HeaderName`] and [`HeaderValue`] take. [`field`] looks at that
+//! without making them, for heads that may go nowhere.
 
 use std::cell::Cell;
 
@@ -71,6 +71,49 @@ pub(crate) fn line(bytes: &[u8], begin: usize, end: usize) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
+/// What is wrong with a line that is no field.
+pub(crate) const UNREADABLE_FIELD: Flaw = "a header field cannot be read";
+
+/// The longest name that [`HeaderName`] can hold.
+const LONGEST_NAME: usize = 65_535;
+
+/// What may stand in a name (RFC 9110 §5.6.2).
+const IN_NAMES: [bool; 256] =
+    members(b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+
+/// Which bytes are among these, by byte. A look at such a table takes half as long as a comparison with each.
+pub(crate) const fn members(bytes: &[u8]) -> [bool; 256] {
+    let (mut are_members, mut place) = ([false; 256], 0);
+    while place < bytes.len() {
+        are_members[bytes[place] as usize] = true;
+        place += 1;
+    }
+    are_members
+}
+
+/// The name and the value of the field on this line, if it is one.
+pub(crate) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = line.iter().position(|byte| !IN_NAMES[usize::from(*byte)])?;
+    let (name, rest) = line.split_at(colon);
+    let value = trim(rest.strip_prefix(b":")?);
+    // Without an early return, so that the loop looks at many bytes at once.
+    let is_plain =
+        value.iter().fold(true, |is, byte| is & (*byte >= b' ' && *byte != 0x7f || *byte == b'\t'));
+    ((1..=LONGEST_NAME).contains(&colon) && is_plain).then_some((name, value))
+}
+
+/// The value of the field on this line, if the field has this name.
+#[inline]
+pub(crate) fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    // Nearly all others have something else at the place of the colon.
+    if line.get(name.len()) != Some(&b':') {
+        return None;
+    }
+    let (written, value) = line.split_at(name.len());
+    let is_it = written == name || written.eq_ignore_ascii_case(name);
+    is_it.then(|| trim(value.get(1..).unwrap_or_default()))
+}
+
 /// Gives on the fields whose lines end at these places: names, and values as bytes and as slices of what was read.
 pub(crate) fn read_fields(
     bytes: &Bytes,
@@ -78,17 +121,16 @@ pub(crate) fn read_fields(
     ends: &[usize],
     mut take: impl FnMut(HeaderName, &[u8], HeaderValue) -> Result<(), Flaw>,
 ) -> Result<(), Flaw> {
-    const UNREADABLE: Flaw = "a header field cannot be read";
     for end in ends {
         let line = line(bytes, begin, *end);
-        let colon = line.iter().position(|byte| *byte == b':').ok_or(UNREADABLE)?;
+        let colon = line.iter().position(|byte| *byte == b':').ok_or(UNREADABLE_FIELD)?;
         let (name, value) = line.split_at(colon);
         let name = match usual(name) {
             Some(name) => name,
-            None => HeaderName::from_bytes(name).map_err(|_| UNREADABLE)?,
+            None => HeaderName::from_bytes(name).map_err(|_| UNREADABLE_FIELD)?,
         };
         let value = trim(value.get(1..).unwrap_or_default());
-        let shared = HeaderValue::from_maybe_shared(bytes.slice_ref(value)).map_err(|_| UNREADABLE)?;
+        let shared = HeaderValue::from_maybe_shared(bytes.slice_ref(value)).map_err(|_| UNREADABLE_FIELD)?;
         take(name, value, shared)?;
         begin = end + 1;
     }
@@ -141,4 +183,49 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         number.checked_mul(10)?.checked_add(digit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a line that goes on.
+    fn made(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+        let mut fields = Vec::new();
+        let bytes = Bytes::copy_from_slice(line);
+        let read = read_fields(&bytes, 0, &[line.len()], |name, _, value| {
+            fields.push((name, value));
+            Ok(())
+        });
+        read.ok().and(fields.pop())
+    }
+
+    #[test]
+    fn a_field_is_one_where_it_lies_and_when_it_goes_on() {
+        let mut lines: Vec<Vec<u8>> = (0..=u8::MAX)
+            .flat_map(|byte| {
+                let within = |before: &[u8], after: &[u8]| [before, &[byte], after].concat();
+                [
+                    within(b"na", b"me: value"),
+                    within(b"name: va", b"lue"),
+                    within(b"", b"name:"),
+                    within(b"", b""),
+                ]
+            })
+            .collect();
+        lines.extend([&b": value"[..], b"name", b"", b"name :value", b" name: value"].map(<[u8]>::to_vec));
+        for length in [LONGEST_NAME, LONGEST_NAME + 1] {
+            lines.push([&b"n".repeat(length)[..], b":v"].concat());
+        }
+        for line in lines {
+            let lies = field(&line);
+            let goes_on = made(&line);
+            assert_eq!(lies.is_some(), goes_on.is_some(), "{line:?}");
+            let Some(((name, value), (made, made_value))) = lies.zip(goes_on) else { continue };
+            assert!(name.eq_ignore_ascii_case(made.as_str().as_bytes()), "{line:?}");
+            assert_eq!(value, made_value.as_bytes(), "{line:?}");
+            assert_eq!(value_of(&line, made.as_str().as_bytes()), Some(value), "{line:?}");
+            assert_eq!(value_of(&line, b"other"), None, "{line:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, Version, header};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use tidegate_core::Refusal;
 use tidegate_policy::Admitted;
@@ -12,6 +12,7 @@ use tidegate_tower::respond::{Speech, Trouble};
 use tidegate_tower::{Admission, Clock};
 
 use super::answer::{AnswerBody, Ticket};
+use super::heard::Heard;
 use super::unbroken::Unbroken;
 use super::visit::{Hold, Visit};
 use super::way::Way;
@@ -163,8 +164,8 @@ impl Sent {
 
 /// Whether the body of a request is waited for before a place is: if it is short, still coming, and its caller does not
 /// wait for our word to send it.
-pub(super) fn is_gathered(request: &Request<CallerBody>) -> bool {
-    request.body().is_short_and_coming() && !request.headers().contains_key(header::EXPECT)
+pub(super) fn is_gathered(request: &impl Heard) -> bool {
+    request.body().is_short_and_coming() && !request.expects_word()
 }
 
 /// Whether the request may turn to another protocol.

@@ -1,5 +1,8 @@
 //! The head of a request, and where its body will end (RFC 9112 §3, §6.3).
 //!
+//! A head is checked where it lies. Most that come in a flood are refused, and whoever refuses looks at a field or two,
+//! so only what goes on becomes a [`Request`], with a map of its fields: that takes as long as all the rest.
+//!
 //! A proxy must not be lenient here: the next server may be lenient in another way, and then a caller smuggles a
 //! request past the rules. So whatever two servers could read in two ways is refused:
 //!
@@ -11,12 +14,15 @@
 //! | lines that end in a bare line feed              | read on |
 //! | folded lines, a space before a colon            | make one field of it, or two |
 
+use std::mem;
+
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
+use http::{Method, Request, Uri, Version, header};
+use tidegate_policy::{Field, Headers};
 
 use super::scratch;
 use crate::http1::Flaw;
-use crate::http1::lines::{Ends, decimal, line, read_fields, words};
+use crate::http1::lines::{Ends, UNREADABLE_FIELD, decimal, field, line, read_fields, value_of, words};
 use crate::http1::rest::Rest;
 
 /// The longest target that [`Uri`] can hold.
@@ -81,62 +87,149 @@ impl Default for Manner {
     }
 }
 
-/// The head of a request.
+/// Where a head lies in what was read.
 #[derive(Debug)]
-pub(super) struct Head {
-    pub(super) request: Request<()>,
-    pub(super) rest: Rest,
-    pub(super) manner: Manner,
+pub(super) struct Span {
+    begin: usize,
+    /// The place behind it.
+    pub(super) end: usize,
+    ends: Ends,
 }
 
-/// Reads the head at the beginning of some bytes, if it is there as a whole; it ends at the place that is given back.
-pub(super) fn read_head(bytes: &[u8], limits: Limits) -> Result<Option<(Head, usize)>, Unserved> {
+/// Finds the head at the beginning of some bytes, if it is there as a whole.
+pub(super) fn find_head(bytes: &[u8], limits: Limits) -> Result<Option<Span>, Unserved> {
     // Some senders put an empty line behind a body.
-    let mut before = 0;
-    while bytes.get(before..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
-        before += 2;
+    let mut begin = 0;
+    while bytes.get(begin..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
+        begin += 2;
     }
-    let bytes = bytes.get(before..).unwrap_or_default();
+    let bytes = bytes.get(begin..).unwrap_or_default();
     let mut ends = Ends::new();
     let end = ends.find(bytes, limits.max_headers + 1).map_err(|_| Unserved::TooLarge)?;
     if !ends.have_returns(bytes, end) {
         return Err(Unserved::Unclear(BARE_LINE_FEED));
     }
     match end {
-        Some(end) if end <= limits.max_header_bytes => {
-            let head = Bytes::copy_from_slice(bytes.get(..end).unwrap_or_default());
-            Ok(Some((parse(&head, ends.all())?, before + end)))
-        }
-        None if before + bytes.len() < limits.max_header_bytes => Ok(None),
+        Some(end) if end <= limits.max_header_bytes => Ok(Some(Span { begin, end: begin + end, ends })),
+        None if begin + bytes.len() < limits.max_header_bytes => Ok(None),
         Some(_) | None => Err(Unserved::TooLarge),
     }
 }
 
-fn parse(head: &Bytes, ends: &[usize]) -> Result<Head, Unserved> {
-    let (first, fields) = ends.split_first().ok_or(UNREADABLE)?;
-    let (method, target, version) = request_line(line(head, 0, *first))?;
-    if target.len() > LONGEST_TARGET {
-        return Err(Unserved::TooLong);
+/// The head of a request that can be read in one way only.
+#[derive(Debug)]
+pub(crate) struct Head<'a> {
+    method: Method,
+    uri: Uri,
+    host: Option<Field<'a>>,
+    content_type: Option<&'a [u8]>,
+    fields: Fields<'a>,
+    pub(super) rest: Rest,
+    pub(super) manner: Manner,
+}
+
+/// The lines of a head, of which all but the first are fields.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    bytes: &'a [u8],
+    ends: Ends,
+}
+
+impl<'a> Head<'a> {
+    /// Reads the head that was found in these bytes.
+    pub(super) fn read(bytes: &'a [u8], Span { begin, end, ends }: Span) -> Result<Self, Unserved> {
+        let fields = Fields { bytes: bytes.get(begin..end).unwrap_or_default(), ends };
+        let first = *fields.ends.all().first().ok_or(UNREADABLE)?;
+        let (method, target, version) = request_line(line(fields.bytes, 0, first))?;
+        if target.len() > LONGEST_TARGET {
+            return Err(Unserved::TooLong);
+        }
+        let uri = Uri::try_from(target).map_err(|_| UNREADABLE)?;
+        let mut meaning = Meaning::default();
+        for line in fields.lines() {
+            let (name, value) = field(line).ok_or(UNREADABLE_FIELD)?;
+            meaning.take(name, value)?;
+        }
+        let Meaning { host, content_type, .. } = meaning;
+        let rest = meaning.rest(version)?;
+        let manner = Manner {
+            version,
+            is_kept: !meaning.says_close && (version == Version::HTTP_11 || meaning.says_keep),
+            is_bare: method == Method::HEAD,
+            takes_trailers: meaning.takes_trailers,
+            expects_continue: meaning.expects_continue && version == Version::HTTP_11,
+        };
+        Ok(Self { method, uri, host, content_type, fields, rest, manner })
     }
-    let uri = Uri::from_maybe_shared(head.slice_ref(target)).map_err(|_| UNREADABLE)?;
-    let mut request = Request::new(());
-    let headers = request.headers_mut();
-    *headers = scratch::take_fields();
-    headers.reserve(fields.len());
-    let mut meaning = Meaning::default();
-    read_fields(head, first + 1, fields, |name, bytes, value| meaning.take(headers, name, bytes, value))?;
-    let rest = meaning.rest(version)?;
-    let manner = Manner {
-        version,
-        is_kept: !meaning.says_close && (version == Version::HTTP_11 || meaning.says_keep),
-        is_bare: method == Method::HEAD,
-        takes_trailers: meaning.takes_trailers,
-        expects_continue: meaning.expects_continue && version == Version::HTTP_11,
-    };
-    *request.method_mut() = method;
-    *request.uri_mut() = uri;
-    *request.version_mut() = version;
-    Ok(Head { request, rest, manner })
+
+    pub(crate) const fn method(&self) -> &Method {
+        &self.method
+    }
+
+    pub(crate) const fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    pub(crate) const fn version(&self) -> Version {
+        self.manner.version
+    }
+
+    /// The field `Host`.
+    pub(crate) const fn host(&self) -> Option<Field<'a>> {
+        self.host
+    }
+
+    /// The first value of the field `Content-Type`.
+    pub(crate) const fn content_type(&self) -> Option<&'a [u8]> {
+        self.content_type
+    }
+
+    pub(crate) const fn fields(&self) -> &Fields<'a> {
+        &self.fields
+    }
+
+    /// The request, with memory of its own; nothing of its first line is left behind. What [`Self::read`] has read can
+    /// be read here too.
+    pub(super) fn request<B>(&mut self, body: B) -> Result<Request<B>, Flaw> {
+        let bytes = Bytes::copy_from_slice(self.fields.bytes);
+        let (first, ends) = self.fields.ends.all().split_first().ok_or(UNREADABLE)?;
+        let mut headers = scratch::take_fields();
+        headers.reserve(ends.len());
+        let mut lengths = 0;
+        read_fields(&bytes, first + 1, ends, |name, _, value| {
+            lengths += usize::from(name == header::CONTENT_LENGTH);
+            // The same length once more says nothing new, and is not sent on.
+            if name != header::CONTENT_LENGTH || lengths == 1 {
+                headers.append(name, value);
+            }
+            Ok(())
+        })?;
+        let mut request = Request::new(body);
+        *request.method_mut() = mem::take(&mut self.method);
+        *request.uri_mut() = mem::take(&mut self.uri);
+        *request.version_mut() = self.manner.version;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn count(&self) -> usize {
+        self.ends.all().len() - 1
+    }
+
+    /// One after another, without the ends of the lines.
+    fn lines(&self) -> impl Iterator<Item = &'a [u8]> {
+        let (bytes, ends) = (self.bytes, self.ends.all());
+        // A carriage return stands before each line feed.
+        ends.windows(2).map(move |ends| bytes.get(ends[0] + 1..ends[1] - 1).unwrap_or_default())
+    }
+}
+
+impl Headers for Fields<'_> {
+    fn find(&self, name: &str) -> Option<Field<'_>> {
+        Field::of_lines(self.lines().filter_map(|line| value_of(line, name.as_bytes())))
+    }
 }
 
 /// The parts of the first line: `GET /path HTTP/1.1`.
@@ -158,9 +251,11 @@ fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), Flaw> {
     Ok((method, target, version))
 }
 
-/// What the fields say about the body and the connection.
+/// What the fields say about the body and the connection, and what everybody looks at.
 #[derive(Debug, Default)]
-struct Meaning {
+struct Meaning<'a> {
+    host: Option<Field<'a>>,
+    content_type: Option<&'a [u8]>,
     length: Option<u64>,
     is_chunked: bool,
     says_close: bool,
@@ -169,41 +264,38 @@ struct Meaning {
     expects_continue: bool,
 }
 
-impl Meaning {
+impl<'a> Meaning<'a> {
     /// Takes one more field.
-    fn take(
-        &mut self,
-        headers: &mut HeaderMap,
-        name: HeaderName,
-        bytes: &[u8],
-        value: HeaderValue,
-    ) -> Result<(), Flaw> {
+    fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Flaw> {
         let is = |word: &'static [u8]| move |one: &[u8]| one.eq_ignore_ascii_case(word);
-        match name {
-            header::CONTENT_LENGTH => {
-                let length = decimal(bytes).ok_or(UNCLEAR_LENGTH)?;
-                match self.length.replace(length) {
-                    None => {}
-                    // The same once more says nothing new, and is not sent on.
-                    Some(before) if before == length => return Ok(()),
-                    Some(_) => return Err(OTHER_LENGTHS),
+        let is_named = |word: &'static [u8]| is(word)(name);
+        // By their length first: most fields are none of these.
+        match name.len() {
+            4 if is_named(b"host") => {
+                let before = self.host.map(|host| host.first);
+                self.host = Some(Field { first: before.unwrap_or(value), is_repeated: before.is_some() });
+            }
+            12 if is_named(b"content-type") => _ = self.content_type.get_or_insert(value),
+            14 if is_named(b"content-length") => {
+                let length = decimal(value).ok_or(UNCLEAR_LENGTH)?;
+                if self.length.replace(length).is_some_and(|before| before != length) {
+                    return Err(OTHER_LENGTHS);
                 }
             }
-            header::TRANSFER_ENCODING => {
-                if self.is_chunked || !is(b"chunked")(bytes) {
+            17 if is_named(b"transfer-encoding") => {
+                if self.is_chunked || !is(b"chunked")(value) {
                     return Err(OTHER_CODING);
                 }
                 self.is_chunked = true;
             }
-            header::CONNECTION => {
-                self.says_close |= words(bytes).any(is(b"close"));
-                self.says_keep |= words(bytes).any(is(b"keep-alive"));
+            10 if is_named(b"connection") => {
+                self.says_close |= words(value).any(is(b"close"));
+                self.says_keep |= words(value).any(is(b"keep-alive"));
             }
-            header::TE => self.takes_trailers |= words(bytes).any(is(b"trailers")),
-            header::EXPECT => self.expects_continue = is(b"100-continue")(bytes),
+            2 if is_named(b"te") => self.takes_trailers |= words(value).any(is(b"trailers")),
+            6 if is_named(b"expect") => self.expects_continue = is(b"100-continue")(value),
             _ => {}
         }
-        headers.append(name, value);
         Ok(())
     }
 

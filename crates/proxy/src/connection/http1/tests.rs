@@ -23,6 +23,9 @@ use crate::connection::watch::Order;
 use crate::http1::test_bodies::{TestBody, frames, full};
 use crate::ticks::Ticks;
 
+/// A request that is served, with memory of its own.
+type Whole = Result<Request<CallerBody>, Unserved>;
+
 const LIMITS: Limits = Limits { max_header_bytes: 8 * 1024, max_headers: 20 };
 
 fn text(text: impl Into<Bytes>) -> Response<TestBody> {
@@ -36,7 +39,7 @@ fn watch() -> Arc<Watch> {
 /// Polls until nothing moves any more; whether it has ended.
 fn run<A, F>(connection: &mut Connection<Given, A, F, TestBody>) -> bool
 where
-    A: FnMut(Asked) -> Begun<F, TestBody>,
+    A: FnMut(Asked<'_, '_>) -> Begun<F, TestBody>,
     F: Future<Output = Response<TestBody>>,
 {
     let mut cx = Context::from_waker(Waker::noop());
@@ -52,12 +55,12 @@ where
 }
 
 /// Serves all that is asked for by futures.
-fn serving<F>(mut serve: impl FnMut(Asked) -> F) -> impl FnMut(Asked) -> Begun<F, TestBody> {
-    move |asked| Begun::Serving(serve(asked))
+fn serving<F>(mut serve: impl FnMut(Whole) -> F) -> impl FnMut(Asked<'_, '_>) -> Begun<F, TestBody> {
+    move |asked| Begun::Serving(serve(asked.and_then(|request| Ok(request.whole()?))))
 }
 
 /// What is answered to these bytes, without dates, and whether the connection has ended.
-fn told<F>(given: Given, serve: impl FnMut(Asked) -> F) -> (String, bool)
+fn told<F>(given: Given, serve: impl FnMut(Whole) -> F) -> (String, bool)
 where
     F: Future<Output = Response<TestBody>>,
 {
@@ -67,7 +70,7 @@ where
 }
 
 /// Says what was asked, with its body.
-async fn echo(asked: Asked) -> Response<TestBody> {
+async fn echo(asked: Whole) -> Response<TestBody> {
     let request = match asked {
         Ok(request) => request,
         Err(Unserved::Unclear(flaw)) => return status(400, flaw),
@@ -90,7 +93,7 @@ fn status(status: u16, said: &'static str) -> Response<TestBody> {
     Response::builder().status(status).body(full(said)).unwrap()
 }
 
-fn get(response: fn() -> Response<TestBody>) -> impl FnMut(Asked) -> Ready<Response<TestBody>> {
+fn get(response: fn() -> Response<TestBody>) -> impl FnMut(Whole) -> Ready<Response<TestBody>> {
     move |_| ready(response())
 }
 
@@ -126,7 +129,7 @@ fn a_page_is_answered_as_the_same_response_would_be() {
     ] {
         let response = || respond.refused(now, &refused, Speech::Http).map(full);
         let by_response = told(Given::at_once(asked), |_| ready(response()));
-        let serve = |_| Begun::<Ready<Response<TestBody>>, TestBody>::Refused(page());
+        let serve = |_: Asked<'_, '_>| Begun::<Ready<Response<TestBody>>, TestBody>::Refused(page());
         let mut connection = Connection::new(Given::at_once(asked), LIMITS, watch(), serve);
         let has_ended = run(&mut connection);
         assert_eq!((connection.stream.told(), has_ended), by_response, "{asked}");
@@ -352,7 +355,7 @@ fn no_more_is_read_than_is_wanted() {
     let head = "POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n";
     let bodies = Arc::new(std::sync::Mutex::new(Vec::new()));
     let kept = Arc::clone(&bodies);
-    let serve = move |asked: Asked| {
+    let serve = move |asked: Whole| {
         kept.lock().unwrap().push(asked.unwrap().into_body());
         pending::<Response<TestBody>>()
     };
@@ -388,7 +391,7 @@ impl Drop for Guard {
 fn what_serves_a_caller_who_went_away_is_dropped() {
     for asked in [ASKED, "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na"] {
         let is_dropped = Arc::new(AtomicBool::new(false));
-        let serve = |asked: Asked| {
+        let serve = |asked: Whole| {
             let guard = Guard(Arc::clone(&is_dropped));
             async move {
                 let _guard = guard;
@@ -408,7 +411,7 @@ fn what_serves_a_caller_who_went_away_is_dropped() {
 fn a_body_in_other_hands_breaks_off_with_its_connection() {
     let mut body = None;
     let asked = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\na";
-    let serve = |asked: Asked| {
+    let serve = |asked: Whole| {
         body = Some(asked.unwrap().into_body());
         pending::<Response<TestBody>>()
     };
@@ -519,7 +522,7 @@ proptest! {
 
 #[test]
 fn methods_are_as_they_were_asked() {
-    let serve = |asked: Asked| {
+    let serve = |asked: Whole| {
         let request = asked.unwrap();
         assert_eq!((request.method(), request.version()), (&Method::PATCH, Version::HTTP_11));
         ready(text("x"))
