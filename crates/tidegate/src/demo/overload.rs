@@ -206,9 +206,8 @@ fn play(page: &mut dyn Write, show: &Show, interrupt: &Interrupt) -> Result<Opti
         if phase == Phase::Flood {
             meter.read(&looks[1]);
             let is_half_over = now > show.before + show.flood / 2;
-            // In a flood not every decision is noted: it is tried until one is.
-            if is_half_over && !refusal.as_ref().is_some_and(Shown::is_explained) {
-                refusal = refusal::of(&gateway).or(refusal);
+            if is_half_over && refusal.is_none() {
+                refusal = refusal::of(&gateway);
             }
         }
         let sides = [looks[0].since(&last[0]), looks[1].since(&last[1])];

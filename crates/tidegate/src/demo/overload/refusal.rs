@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -15,6 +16,10 @@ use super::running::{Running, TOLD};
 /// How long the answer may take; a refusal takes none.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// In a flood not every decision is noted: of some callers only the first in each sixtieth of a second.
+const TRIES: usize = 10;
+const BETWEEN: Duration = Duration::from_millis(7);
+
 /// What stands before the number of the decision in an answer.
 const DECISION: &str = "urn:tidegate:decision:";
 
@@ -26,8 +31,21 @@ pub(super) struct Shown {
     status: Option<Status>,
 }
 
-/// Sends one request of the lowest level; none if it is not refused at once.
+/// Sends requests of the lowest level until one is refused and noted, but not for long; the last refusal if none is
+/// noted, and nothing if none is refused.
 pub(super) fn of(gateway: &Running) -> Option<Shown> {
+    let mut last = None;
+    for _ in 0..TRIES {
+        last = once(gateway).or(last);
+        if last.as_ref().is_some_and(|shown: &Shown| shown.record.is_some()) {
+            break;
+        }
+        thread::sleep(BETWEEN);
+    }
+    last
+}
+
+fn once(gateway: &Running) -> Option<Shown> {
     let answer = ask(gateway).ok().filter(|answer| answer.starts_with("HTTP/1.1 503"))?;
     let number =
         answer.split_once(DECISION).map(|(_, rest)| rest.chars().take_while(char::is_ascii_hexdigit));
@@ -37,11 +55,6 @@ pub(super) fn of(gateway: &Running) -> Option<Shown> {
 }
 
 impl Shown {
-    /// Whether the gateway remembers it.
-    pub(super) const fn is_explained(&self) -> bool {
-        self.record.is_some()
-    }
-
     pub(super) fn write(&self, page: &mut dyn Write) -> io::Result<()> {
         writeln!(
             page,
