@@ -1,13 +1,19 @@
 //! A file, played and judged.
+//!
+//! A play shows what the gateway does only while the machine does what it is asked to. One that a neighbour slowed down
+//! and that misses something is no evidence, so it is played again; three of them in a row fail all the same, and so
+//! does the first that misses something on a machine that was left alone.
 
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tidegate_load::drill::{Drill, Outcome};
 use tidegate_scenario::{Pace, Scenario, Variant};
 
 use crate::gateway::support::Gateway;
+use crate::machine::Stretch;
 use crate::operated::Operated;
 use crate::probe::Watch;
 use crate::vitals;
@@ -15,27 +21,82 @@ use crate::vitals;
 /// The most requests that the generator may fail to send before its figures mean nothing.
 const MOST_UNSENT: f64 = 0.001;
 
+/// How late the generator may be for one request in a hundred: callers wait for 200 ms, and a service that has to catch
+/// up with what came at once refuses some that it would have served.
+const MOST_LATE: Duration = Duration::from_millis(5);
+
+/// The most of the machine's time that a hypervisor may give to others: a hundredth of ten seconds is a pause of a
+/// tenth of a second, in which a hundred requests pile up.
+const MOST_STOLEN: f64 = 0.01;
+
+/// How often a scenario is played at most.
+const MOST_PLAYS: usize = 3;
+
 /// Connections of callers, and as many of the service, which is in the same process.
 const FILES: u64 = 10_000;
 
 /// Straight to the service.
 #[track_caller]
 pub fn naive(file: &str) {
-    let _alone = alone();
-    let drill = prepare(file);
-    let service = drill.service();
-    judge(&drill.run(service, None).unwrap(), Variant::Naive);
+    played(Variant::Naive, || {
+        let drill = prepare(file);
+        let service = drill.service();
+        drill.run(service, None).unwrap()
+    });
 }
 
 /// To a gateway before it.
 #[track_caller]
 pub fn protected(file: &str) {
+    played(Variant::Protected, || {
+        let drill = prepare(file);
+        let gateway = Operated::of(Gateway::start(&drill.policy().expect("a policy")));
+        let target = gateway.gateway.address();
+        drill.run(target, Some(Box::new(Watch::of(&gateway)))).unwrap()
+    });
+}
+
+#[track_caller]
+fn played(variant: Variant, play: impl Fn() -> Outcome) {
     let _alone = alone();
-    let drill = prepare(file);
-    let gateway = Operated::of(Gateway::start(&drill.policy().expect("a policy")));
-    let target = gateway.gateway.address();
-    let outcome = drill.run(target, Some(Box::new(Watch::of(&gateway)))).unwrap();
-    judge(&outcome, Variant::Protected);
+    for number in 1..=MOST_PLAYS {
+        let stretch = Stretch::begin();
+        let outcome = play();
+        let disturbed = disturbed(&outcome, stretch.stolen());
+        // Shown where somebody asks for it, and where something fails.
+        eprintln!("{variant:?}, seed {}, play {number} {}", seed(), outcome.table(variant));
+        let missed = missed(&outcome, variant);
+        match disturbed {
+            _ if missed.is_empty() => return,
+            Some(why) if number < MOST_PLAYS => eprintln!("played again: {why}"),
+            _ => panic!("{}", missed.join("\n")),
+        }
+    }
+}
+
+/// What kept the machine from its work, if anything did.
+fn disturbed(outcome: &Outcome, stolen: f64) -> Option<String> {
+    let late = outcome.report.late.map_or(Duration::ZERO, |late| late.p99);
+    if stolen > MOST_STOLEN {
+        Some(format!("{:.1} % of the machine's time went to others", stolen * 100.0))
+    } else if late > MOST_LATE {
+        Some(format!("one request in a hundred was sent more than {late:.0?} late"))
+    } else if outcome.unsent() > MOST_UNSENT {
+        Some(format!("{:.4} of the requests could not be sent", outcome.unsent()))
+    } else {
+        None
+    }
+}
+
+/// What a play should have shown and did not.
+fn missed(outcome: &Outcome, variant: Variant) -> Vec<String> {
+    let findings = outcome.findings(variant);
+    let mut missed: Vec<String> =
+        findings.iter().filter(|finding| !finding.holds()).map(ToString::to_string).collect();
+    if variant == Variant::Protected && outcome.unsent() > MOST_UNSENT {
+        missed.push("the generator could not keep up".to_owned());
+    }
+    missed
 }
 
 /// One at a time: they measure what the machine can do.
@@ -59,19 +120,4 @@ fn prepare(file: &str) -> Drill {
 fn seed() -> u64 {
     let Ok(seed) = std::env::var("SCENARIO_SEED") else { return 0 };
     seed.parse().unwrap_or_else(|_| panic!("SCENARIO_SEED is a whole number, not {seed:?}"))
-}
-
-#[track_caller]
-fn judge(outcome: &Outcome, variant: Variant) {
-    let table = outcome.table(variant);
-    // Shown where somebody asks for it, and where something fails.
-    eprintln!("{variant:?}, seed {} {table}", seed());
-    let failed: Vec<String> = (outcome.findings(variant).iter())
-        .filter(|finding| !finding.holds())
-        .map(ToString::to_string)
-        .collect();
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
-    if variant == Variant::Protected {
-        assert!(outcome.unsent() <= MOST_UNSENT, "the generator could not keep up:\n{table}");
-    }
 }
