@@ -44,7 +44,7 @@
 
 use std::time::Duration;
 
-use crate::units::{Invalid, Ratio};
+use crate::units::{Invalid, Ratio, Roll};
 
 mod shared;
 #[cfg(test)]
@@ -130,8 +130,20 @@ impl ThrottleRule {
     #[must_use]
     #[inline]
     pub fn probability(&self, seen: Seen) -> Ratio {
-        let requests = seen.requests as f64;
-        let excess = requests - self.terms.multiplier * seen.accepts as f64;
-        Ratio::new((excess / (requests + 1.0)).max(0.0)).unwrap_or(Ratio::ZERO)
+        Ratio::new((self.excess(seen) / (seen.requests as f64 + 1.0)).max(0.0)).unwrap_or(Ratio::ZERO)
+    }
+
+    /// Whether a roll refuses a request, by the formula and the ceiling. A division takes as long as all the rest, so the
+    /// formula is multiplied out: `roll < excess / (requests + 1)`.
+    #[inline]
+    fn refuses(&self, seen: Seen, roll: Roll) -> bool {
+        let is_hit = roll.value() * (seen.requests as f64 + 1.0) < self.excess(seen);
+        is_hit && roll.hits(self.terms.ceiling)
+    }
+
+    /// How many requests there were beyond what the accepts stand for.
+    #[inline]
+    fn excess(&self, seen: Seen) -> f64 {
+        seen.requests as f64 - self.terms.multiplier * seen.accepts as f64
     }
 }

@@ -89,7 +89,7 @@ impl Throttle {
     pub fn admit(&self, criticality: Criticality, now: Moment, roll: Roll) -> Verdict<()> {
         let level = &self.levels[criticality.index()];
         let before = level.counts.add_first(now);
-        if !self.has_refused(level, now) || !roll.hits(self.capped(before)) {
+        if !self.has_refused(level, now) || !self.rule.refuses(seen(before), roll) {
             return Verdict::Admit(());
         }
         self.probe(level, now)
@@ -116,12 +116,10 @@ impl Throttle {
     pub fn probability(&self, criticality: Criticality, now: Moment) -> Ratio {
         let level = &self.levels[criticality.index()];
         let sums = level.counts.sums(now);
-        if self.has_refused(level, now) { self.capped(sums) } else { Ratio::ZERO }
-    }
-
-    #[inline]
-    fn capped(&self, counts: Pair) -> Ratio {
-        let probability = self.rule.probability(seen(counts));
+        if !self.has_refused(level, now) {
+            return Ratio::ZERO;
+        }
+        let probability = self.rule.probability(seen(sums));
         let ceiling = self.rule.terms().ceiling;
         if probability > ceiling { ceiling } else { probability }
     }

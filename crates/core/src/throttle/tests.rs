@@ -1,6 +1,6 @@
 use super::*;
 use crate::permit::Outcome;
-use crate::units::{Criticality, Moment, Roll};
+use crate::units::{Criticality, Moment};
 use crate::verdict::{Reason, Retry};
 
 const LEVEL: Criticality = Criticality::Critical;
@@ -32,6 +32,18 @@ fn the_probability_is_as_in_the_example() {
     let live = after(100, 40);
     assert_eq!(live.seen(LEVEL, at(0)), Seen { requests: 100, accepts: 40 });
     assert_eq!(format!("{:.6}", live.probability(LEVEL, at(0)).value()), "0.198020");
+}
+
+#[test]
+fn a_roll_refuses_below_the_probability_and_the_ceiling() {
+    let rule = ThrottleRule::default();
+    for (requests, accepts) in [(0, 0), (1, 0), (100, 50), (100, 40), (100, 0), (1_000, 100), (10, 90)] {
+        let seen = Seen { requests, accepts };
+        let probability = rule.probability(seen).value().min(rule.terms().ceiling.value());
+        for value in (0..1_000).map(|step| f64::from(step) / 1_000.0) {
+            assert_eq!(rule.refuses(seen, roll(value)), value < probability, "{seen:?} {value}");
+        }
+    }
 }
 
 #[test]
