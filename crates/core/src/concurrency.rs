@@ -53,6 +53,7 @@ mod payoff;
 mod probe;
 mod shares;
 mod start;
+mod taken;
 mod vegas;
 mod window;
 

@@ -1,15 +1,8 @@
 //! A limit that threads share.
 //!
 //! Taking a place must cost next to nothing, for it is done most when there is least time. So it touches
-//! two words: the limit, which is only read, and the count of places taken, which is swapped. The count has a lane of
-//! 16 bits for each level of criticality, so one swap decides over the total and the [`Shares`] at once:
-//!
-//! ```text
-//! taken   [critical_plus: 16][critical: 16][sheddable_plus: 16][sheddable: 16]
-//! ```
-//!
-//! While there is plenty of room the count is added to without a look at it first: a word that another thread has just
-//! written comes over once for an addition, and twice for a look and a swap.
+//! two words: the limit, which is only read, and the count of places [`Taken`], which is swapped; and while there is
+//! plenty of room, one that hardly any other thread touches.
 //!
 //! A refusal writes nothing. Giving a place back subtracts it; then, the place being free already, the
 //! sample is put into the thread's own of a few pictures of the open window, or into another one if that is in use.
@@ -23,7 +16,7 @@
 //! **On the way up from a cold start** a window is looked at every sixteenth of its length, and closes early if it says
 //! enough to double the limit.
 //!
-//! Memory: five pictures of 2 KB, the last 16 changes, and nothing for a place in flight but its permit.
+//! Memory: five pictures of 2 KB, four stocks of a line, the last 16 changes, and nothing for a place in flight but its permit.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -35,10 +28,11 @@ use super::change::Change;
 use super::controller::Controller;
 use super::shares::{self, Shares};
 use super::start;
+use super::taken::{Line, Taken, Terms};
 use super::window::{Gathering, Sample, Windowing};
 use crate::permit::{Ended, Permit, Places};
 use crate::stripe;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::units::{Criticality, Moment, nanos_of};
 use crate::verdict::{Reason, Retry, Verdict};
 
@@ -63,7 +57,7 @@ use crate::verdict::{Reason, Retry, Verdict};
 /// ```
 #[derive(Debug)]
 pub struct Adaptive {
-    taken: Line<AtomicU64>,
+    taken: Taken,
     told: Line<Told>,
     shares: Shares,
     shards: [Line<Mutex<Gathering>>; SHARDS],
@@ -74,8 +68,6 @@ pub struct Adaptive {
 #[derive(Debug)]
 struct Told {
     limit: AtomicU64,
-    /// Whether there was plenty of room when last somebody looked.
-    is_roomy: AtomicBool,
     /// The moment of the last change: what started earlier teaches nothing.
     epoch: AtomicU64,
     opened: AtomicU64,
@@ -95,17 +87,9 @@ struct Control {
     recent: VecDeque<(Moment, Change)>,
 }
 
-/// A line of memory of its own, so that writing one thing does not slow down reading another.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Line<T>(T);
-
 /// Pictures of the open window. Up to four threads have one each, and more of them find a free one nearly always; under
 /// loom, one is enough to find every race, and more would take for ever.
 const SHARDS: usize = if cfg!(loom) { 1 } else { 4 };
-/// Free places from which on a place is taken first and looked at afterwards, and twice as many before that begins
-/// again. So many threads would have to take places in the same few nanoseconds for one of them to put its own back.
-const ROOMY: u64 = 64;
 /// Changes remembered for whoever asks what the limit did.
 const REMEMBERED: usize = 16;
 /// A window that is not full enough after this many times its length spans a pause; what it gathered says
@@ -128,13 +112,12 @@ impl Adaptive {
         };
         let told = Told {
             limit: AtomicU64::new(u64::from(control.controller.limit())),
-            is_roomy: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
             opened: AtomicU64::new(now.nanos()),
             due: AtomicU64::new(now.plus(control.first_look()).nanos()),
         };
         Self {
-            taken: Line(AtomicU64::new(0)),
+            taken: Taken::default(),
             told: Line(told),
             shares: Shares::NONE,
             shards: [(); SHARDS].map(|()| Line(Mutex::new(Gathering::default()))),
@@ -180,8 +163,7 @@ impl Adaptive {
     where
         H: Deref<Target: Places>,
     {
-        let taken = self.taken.0.fetch_add(shares::one(level), Ordering::Relaxed);
-        Permit::noted(holder, now, note(level, shares::total(taken) + 1))
+        Permit::noted(holder, now, note(level, self.taken.take_anyway(level)))
     }
 
     /// How many may be in flight.
@@ -192,12 +174,12 @@ impl Adaptive {
 
     /// How many are in flight.
     pub fn in_flight(&self) -> u64 {
-        shares::total(self.taken.0.load(Ordering::Relaxed))
+        shares::total(self.taken.counts())
     }
 
     /// How many of one level are in flight.
     pub fn in_flight_of(&self, level: Criticality) -> u64 {
-        shares::in_lane(self.taken.0.load(Ordering::Relaxed), level.index())
+        shares::in_lane(self.taken.counts(), level.index())
     }
 
     /// What the last window made of the limit, also when it left it alone.
@@ -237,43 +219,17 @@ impl Adaptive {
 
     #[inline]
     fn take(&self, level: Criticality) -> Verdict<u64> {
-        // Relaxed throughout: the count guards itself and publishes nothing else, and a limit that is read a
-        // moment late is the limit of a moment ago.
-        let limit = self.told.0.limit.load(Ordering::Relaxed);
-        let one = shares::one(level);
-        if self.told.0.is_roomy.load(Ordering::Relaxed) {
-            let taken = self.taken.0.fetch_add(one, Ordering::Relaxed);
-            let is_roomy = self.shares.fits(taken + ROOMY * one, limit, level);
-            if !is_roomy {
-                self.told.0.is_roomy.store(false, Ordering::Relaxed);
-            }
-            if is_roomy || self.shares.fits(taken, limit, level) {
-                return Verdict::Admit(note(level, shares::total(taken + one)));
-            }
-            self.taken.0.fetch_sub(one, Ordering::Relaxed);
+        match self.taken.take(self.terms(level)) {
+            Some(in_flight) => Verdict::Admit(note(level, in_flight)),
+            None => Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO)),
         }
-        let mut taken = self.taken.0.load(Ordering::Relaxed);
-        while self.shares.fits(taken, limit, level) {
-            let more = taken + one;
-            match self.taken.0.compare_exchange_weak(taken, more, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Verdict::Admit(note(level, shares::total(more))),
-                Err(found) => taken = found,
-            }
-        }
-        Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO))
     }
 
-    /// Gives a place back, whatever became of it.
+    /// Relaxed: a limit that is read a moment late is the limit of a moment ago.
     #[inline]
-    fn leave(&self, level: Criticality) {
-        let one = shares::one(level);
-        let taken = self.taken.0.fetch_sub(one, Ordering::Relaxed);
-        if !self.told.0.is_roomy.load(Ordering::Relaxed) {
-            let limit = self.told.0.limit.load(Ordering::Relaxed);
-            if self.shares.fits(taken + 2 * ROOMY * one, limit, level) {
-                self.told.0.is_roomy.store(true, Ordering::Relaxed);
-            }
-        }
+    fn terms(&self, level: Criticality) -> Terms<'_> {
+        let limit = self.told.0.limit.load(Ordering::Relaxed);
+        Terms { limit, shares: &self.shares, level }
     }
 
     fn gather(&self, sample: Sample) {
@@ -346,6 +302,10 @@ impl Adaptive {
             return;
         }
         self.told.0.limit.store(u64::from(change.to), Ordering::Relaxed);
+        if change.to < change.from {
+            // What is in stock was taken under the old limit.
+            self.taken.end_plenty();
+        }
         self.told.0.epoch.store(now.nanos(), Ordering::Relaxed);
         if control.recent.len() == REMEMBERED {
             control.recent.pop_front();
@@ -371,7 +331,7 @@ impl Control {
 impl Places for Adaptive {
     fn give_back(&self, ended: Ended) {
         let (level, in_flight) = noted(ended.note);
-        self.leave(level);
+        self.taken.give_back(self.terms(level));
         if ended.taken.nanos() >= self.told.0.epoch.load(Ordering::Relaxed) {
             let Ended { outcome, took, .. } = ended;
             self.gather(Sample { outcome, took, in_flight });
@@ -387,7 +347,7 @@ impl Places for Adaptive {
 
     fn undo(&self, ended: Ended) {
         let (level, _) = noted(ended.note);
-        self.leave(level);
+        self.taken.give_back(self.terms(level));
     }
 }
 

@@ -6,7 +6,7 @@ use loom::sync::Arc;
 use loom::thread;
 use tidegate_core::breaker::{BreakerRule, BreakerTerms, OpenTime, Probing, SharedBreaker, State};
 use tidegate_core::concurrency::{Adaptive, Aimd, Bounds, Controller, Objective, Shares, Windowing};
-use tidegate_core::permit::Outcome;
+use tidegate_core::permit::{Outcome, Permit};
 use tidegate_core::retry::{
     AttemptHistogram, BudgetRule, BudgetTerms, HistogramRule, HistogramTerms, RetryBudget, RetryTokens,
     TokenRule,
@@ -211,6 +211,36 @@ fn adaptive(places: u32, shares: Shares) -> std::sync::Arc<Adaptive> {
     let windowing = Windowing::new(Duration::from_millis(1), 10).unwrap();
     let limiter = Adaptive::new(Controller::new(Aimd::default(), bounds, objective), windowing, at(0));
     std::sync::Arc::new(limiter.with_shares(shares))
+}
+
+#[test]
+fn stocks_of_places_lose_none_and_never_exceed_the_limit() {
+    explore(|| {
+        let limiter = adaptive(6, Shares::NONE);
+        let take = |limiter: &std::sync::Arc<Adaptive>, most: usize| -> Vec<Permit> {
+            let ask = || limiter.admit_shared(at(0), Criticality::Critical).admitted();
+            std::iter::from_fn(ask).take(most).collect()
+        };
+        // With six places free there are stocks from the first one that comes back, and with four taken no more.
+        take(&limiter, 1).into_iter().for_each(Permit::undo);
+        let mut held = take(&limiter, 3);
+        let ending = held.pop();
+        let other = {
+            let limiter = limiter.clone();
+            thread::spawn(move || {
+                drop(ending);
+                take(&limiter, 1)
+            })
+        };
+        held.extend(take(&limiter, 2));
+        held.extend(other.join().unwrap());
+        assert!(held.len() <= 6);
+        // What a stock had kept would be missing here.
+        let rest = take(&limiter, 7);
+        assert_eq!((held.len() + rest.len(), limiter.in_flight()), (6, 6));
+        drop((held, rest));
+        assert_eq!(limiter.in_flight(), 0);
+    });
 }
 
 #[test]
