@@ -35,7 +35,7 @@ const BATCH: u64 = if cfg!(loom) { 2 } else { 16 };
 /// Free places from which on there is plenty, and twice as many before that begins again. So many threads as batches fit
 /// in here would have to fill up their stocks in the same few nanoseconds for anybody else to be refused meanwhile.
 const ROOMY: u64 = if cfg!(loom) { 2 } else { 128 };
-/// Requests after which a thread adds up again what is in flight. A look at the stocks of others costs as much as the word.
+/// Requests after which a thread adds up again what is in flight: a look at the stocks of others takes as long as the word.
 const LOOK_EVERY: u64 = 64;
 
 /// The places that are taken.
@@ -58,7 +58,7 @@ struct Stock {
     places: AtomicU64,
     /// What is in flight, as far as its thread knows: what others do is seen every few requests.
     in_flight: AtomicU64,
-    /// Counts requests, to know when those are over.
+    /// Counts requests, to know when it is time for that.
     turn: AtomicU64,
 }
 
@@ -71,10 +71,12 @@ pub(super) struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    /// Whether one more fits beside what is taken and so many more of the level.
+    /// Whether one more fits beside what is taken and so many more of the level. What is above the limit may be more than
+    /// a lane can hold, so that is looked at first.
     #[inline]
     fn fits(&self, taken: u64, more: u64) -> bool {
-        self.shares.fits(taken + more * shares::one(self.level), self.limit, self.level)
+        shares::total(taken) + more < self.limit
+            && self.shares.fits(taken + more * shares::one(self.level), self.limit, self.level)
     }
 }
 
@@ -297,6 +299,21 @@ mod tests {
         let rest = std::iter::from_fn(|| taken.take(TERMS)).count();
         assert_eq!((rest, shares::total(taken.counts())), (499, 500));
         assert!(!taken.is_roomy());
+    }
+
+    #[test]
+    fn the_highest_limit_fills_the_highest_lane_and_no_more() {
+        let taken = Taken::default();
+        let limit = u64::from(crate::concurrency::bounds::MOST_PLACES);
+        let terms = Terms { limit, shares: &Shares::NONE, level: Criticality::CriticalPlus };
+        for _ in 0..2 {
+            let count = std::iter::from_fn(|| taken.take(terms)).count();
+            assert_eq!((count as u64, shares::total(taken.counts())), (limit, limit));
+            for _ in 0..count {
+                taken.give_back(terms);
+            }
+            assert_eq!(taken.counts(), 0);
+        }
     }
 
     #[test]
