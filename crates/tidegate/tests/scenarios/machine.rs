@@ -16,6 +16,10 @@ impl Stretch {
         Self { began: Instant::now(), stolen: stolen() }
     }
 
+    pub fn length(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// The share of all cores' time that a hypervisor has given to others since then, although there was work to do.
     pub fn stolen(&self) -> f64 {
         let cores = thread::available_parallelism().unwrap().get();
