@@ -71,7 +71,7 @@ fn place(limiter: Adaptive) -> Adaptive {
 }
 
 #[library_benchmark]
-#[bench::refuse(setup = full, config = at_most(127_000))]
+#[bench::refuse(setup = full, config = at_most(89_000))]
 fn no_place(limiter: Adaptive) -> Adaptive {
     let mut admitted = 0;
     for number in 1..=REQUESTS {
@@ -136,8 +136,8 @@ fn throttle(roll: Roll) -> (Throttle, Roll) {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (roll(0.99)), setup = throttle, config = at_most(103_000))]
-#[bench::refuse(args = (roll(0.0)), setup = throttle, config = at_most(151_000))]
+#[bench::admit(args = (roll(0.99)), setup = throttle, config = at_most(72_000))]
+#[bench::refuse(args = (roll(0.0)), setup = throttle, config = at_most(119_000))]
 fn throttled((throttle, roll): (Throttle, Roll)) -> Throttle {
     let mut admitted = 0;
     for number in 1..=REQUESTS {

@@ -152,7 +152,9 @@ impl Taken {
         &self.stocks[stripe::own(STOCKS)].0
     }
 
-    #[inline]
+    /// Takes a place from the thread's own stock. Not inlined, nor is giving one back to it: near the limit, where every
+    /// instruction counts, there would be some twenty more.
+    #[inline(never)]
     fn take_from_stock(&self, terms: Terms<'_>) -> Option<u64> {
         let (stock, one) = (self.own_stock(), shares::one(terms.level));
         let kept = stock.places.load(Ordering::Relaxed);
@@ -177,7 +179,7 @@ impl Taken {
         Some(self.seen(stock))
     }
 
-    #[inline]
+    #[inline(never)]
     fn give_to_stock(&self, level: Criticality) {
         let (stock, one) = (self.own_stock(), shares::one(level));
         let in_flight = stock.in_flight.load(Ordering::Relaxed);
