@@ -16,7 +16,8 @@
 //! **On the way up from a cold start** a window is looked at every sixteenth of its length, and closes early if it says
 //! enough to double the limit.
 //!
-//! Memory: five pictures of 2 KB, four stocks of a line, the last 16 changes, and nothing for a place in flight but its permit.
+//! Memory: five pictures of 2 KB, four stocks of a line, the last 16 changes, and nothing for a place in flight but its
+//! permit.
 
 use std::collections::VecDeque;
 use std::ops::Deref;

@@ -20,8 +20,8 @@
 //! | one of A's ends on B | 32       | 14        | 16        | 2         |
 //!
 //! A stock of 32 gives 16 back. The word never says less than what is in flight, so the limit is never exceeded. It may
-//! say more, by 32 for each of four stocks, and so stocks exist only while 128 places are free. Who finds fewer ends the
-//! time of plenty and gives all stocks back; it begins again with 256.
+//! say more, by 32 for each level in each of four stocks. So who finds fewer than 128 places left by the word ends the
+//! time of plenty and gives all stocks back before anybody is refused; it begins again with 256.
 
 use super::shares::{self, Shares};
 use crate::stripe;
@@ -211,6 +211,8 @@ impl Taken {
     fn give_up(&self, stock: &Stock) {
         let kept = stock.places.swap(0, Ordering::AcqRel);
         self.word.0.fetch_sub(kept, Ordering::Relaxed);
+        // What happens until there is a stock again is not seen from here.
+        stock.turn.store(0, Ordering::Relaxed);
     }
 
     /// How many are in flight with one more, as far as this stock's thread knows.
@@ -332,6 +334,20 @@ mod tests {
             }
             assert_eq!(shares::total(taken.counts()), in_flight);
         }
+    }
+
+    #[test]
+    fn what_is_in_flight_is_known_again_after_places_were_scarce() {
+        let taken = plenty();
+        for in_flight in 1..=450 {
+            assert_eq!(taken.take(TERMS), Some(in_flight));
+        }
+        assert!(!taken.is_roomy());
+        for _ in 0..350 {
+            taken.give_back(TERMS);
+        }
+        assert!(taken.is_roomy());
+        assert_eq!((taken.take(TERMS), taken.take(TERMS)), (Some(101), Some(102)));
     }
 
     #[test]
