@@ -18,6 +18,7 @@ use nix::sys::prctl;
 use tidegate_bench_lab::cores::Core;
 use tidegate_bench_lab::figures::Figure;
 use tidegate_bench_lab::http::Connection;
+use tidegate_bench_lab::patience::Patience;
 
 use crate::case::{Case, KEYS};
 use crate::rounds::Runner;
@@ -52,8 +53,8 @@ impl Latencies {
         runners: &[Runner],
         upstream: SocketAddr,
         load: Core,
-        rounds: usize,
-        length: Duration,
+        (rounds, length): (usize, Duration),
+        patience: &mut Patience,
     ) -> Result<Self, Box<dyn Error>> {
         let mut turns = Vec::new();
         for round in 0..=rounds {
@@ -63,7 +64,7 @@ impl Latencies {
                 field.push((DIRECT, upstream));
                 for turn in 0..field.len() {
                     let (name, address) = field[(turn + round) % field.len()];
-                    let turn = measure(address, case.keys(), load, length)?;
+                    let turn = patience.undisturbed(|| measure(address, case.keys(), load, length))?;
                     if round > 0 {
                         turns.push((case, name, turn));
                     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_bench_lab::bar::{Bar, Bound};
 use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::machine::Reading;
+use tidegate_bench_lab::patience::Patience;
 use tidegate_bench_lab::process::{raise_open_files, version};
 
 use crate::case::Case;
@@ -30,6 +31,8 @@ pub(crate) struct Plan {
     moderate: (usize, Duration),
     /// How often each contender is started to time it.
     starts: usize,
+    /// For turns that a hypervisor disturbs.
+    patience: Duration,
 }
 
 /// Everything a run found out.
@@ -42,17 +45,21 @@ pub(crate) struct Measured {
     pub(crate) footprints: Vec<Footprint>,
     /// How many cores other programs kept busy, on average over the rounds.
     pub(crate) others: f64,
+    /// What was left of it, and what it was used for.
+    pub(crate) patience: Patience,
     /// Rounds under full load, and at a moderate rate.
     pub(crate) counts: (usize, usize),
 }
 
 impl Plan {
     pub(crate) fn full() -> Self {
-        Self { rounds: 17, seconds: 1, moderate: (27, Duration::from_millis(600)), starts: 9 }
+        let (moderate, patience) = ((27, Duration::from_millis(600)), Duration::from_mins(20));
+        Self { rounds: 17, seconds: 1, moderate, starts: 9, patience }
     }
 
     pub(crate) fn quick() -> Self {
-        Self { rounds: 2, seconds: 1, moderate: (2, Duration::from_millis(500)), starts: 2 }
+        let (moderate, patience) = ((2, Duration::from_millis(500)), Duration::ZERO);
+        Self { rounds: 2, seconds: 1, moderate, starts: 2, patience }
     }
 
     pub(crate) fn measure(&self, contenders: &[Box<dyn Contender>]) -> Result<Measured, Box<dyn Error>> {
@@ -78,10 +85,11 @@ impl Plan {
         let (rounds, seconds) = (self.rounds, self.seconds);
         progress(&format!("{rounds} rounds of full load, {seconds} s for each contender and case"))?;
         let before = Reading::now(running())?;
-        let full = Rounds::run(&runners, &wrk, rounds, seconds)?;
-        let (calm_rounds, length) = self.moderate;
+        let mut patience = Patience::of(self.patience);
+        let full = Rounds::run(&runners, &wrk, (rounds, seconds), &mut patience)?;
+        let (calm_rounds, _) = self.moderate;
         progress(&format!("{calm_rounds} rounds at {} requests a second", latency::RATE))?;
-        let latencies = Latencies::run(&runners, upstream, cores.load, calm_rounds, length)?;
+        let latencies = Latencies::run(&runners, upstream, cores.load, self.moderate, &mut patience)?;
         let others = Reading::now(running())?.others_since(&before);
         drop(runners);
 
@@ -98,6 +106,7 @@ impl Plan {
             latencies,
             footprints,
             others,
+            patience,
             counts: (rounds, calm_rounds),
         })
     }

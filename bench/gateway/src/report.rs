@@ -13,6 +13,7 @@ use crate::rounds::Turn;
 pub(crate) fn render(measured: &Measured) -> String {
     let mut text = String::new();
     circumstances(&mut text, &measured.versions, "the rounds", measured.others);
+    line(&mut text, &format!("{}\n", measured.patience.told()));
     for case in Case::ALL {
         full_load(&mut text, measured, case);
     }

@@ -12,6 +12,7 @@ use std::path::Path;
 use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::figures::Figure;
 use tidegate_bench_lab::http;
+use tidegate_bench_lab::patience::Patience;
 use tidegate_bench_lab::process::Program;
 use tidegate_bench_lab::programs::Between;
 
@@ -91,8 +92,8 @@ impl Rounds {
     pub(crate) fn run(
         runners: &[Runner],
         wrk: &Wrk,
-        rounds: usize,
-        seconds: u64,
+        (rounds, seconds): (usize, u64),
+        patience: &mut Patience,
     ) -> Result<Self, Box<dyn Error>> {
         let mut turns = Vec::new();
         for round in 0..=rounds {
@@ -100,7 +101,7 @@ impl Rounds {
                 let field: Vec<&Runner> = runners.iter().filter(|runner| runner.case == case).collect();
                 for turn in 0..field.len() {
                     let runner = field[(turn + round) % field.len()];
-                    let turn = runner.turn(wrk, seconds)?;
+                    let turn = patience.undisturbed(|| runner.turn(wrk, seconds))?;
                     if round > 0 {
                         turns.push((case, runner.name, turn));
                     }

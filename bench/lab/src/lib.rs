@@ -7,6 +7,7 @@
 //! | [`process`], [`programs`] | the programs we compare with, started and measured from outside |
 //! | [`http`] | a client for their first answers and for few requests |
 //! | [`machine`] | how quiet the machine was |
+//! | [`patience`] | turns that a hypervisor disturbed, taken again |
 //! | [`figures`] | what is left of many rounds |
 //! | [`bar`], [`table`] | what was promised, and how everything is shown |
 
@@ -16,6 +17,7 @@ pub mod cores;
 pub mod figures;
 pub mod http;
 pub mod machine;
+pub mod patience;
 pub mod process;
 pub mod programs;
 pub mod table;

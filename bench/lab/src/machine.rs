@@ -10,6 +10,8 @@ use nix::unistd::{SysconfVar, sysconf};
 
 use crate::process::Program;
 
+const NO_LINE: &str = "/proc/stat has no line for all cores";
+
 /// A reading of both clocks.
 pub struct Reading {
     at: Instant,
@@ -28,7 +30,7 @@ impl Reading {
         }
         let ticks = sysconf(SysconfVar::CLK_TCK)?.ok_or("the kernel has no clock tick")?;
         let stat = fs::read_to_string("/proc/stat")?;
-        let busy = busy_ticks(&stat).ok_or("/proc/stat has no line for all cores")?;
+        let busy = busy_ticks(&stat).ok_or(NO_LINE)?;
         let busy = Duration::from_secs_f64(busy as f64 / ticks as f64);
         Ok(Self { at: Instant::now(), busy, ours })
     }
@@ -50,12 +52,22 @@ fn used(who: UsageWho) -> Result<Duration, Box<dyn Error>> {
     Ok(span(usage.user_time()) + span(usage.system_time()))
 }
 
-/// The fields are user, nice, system, idle, iowait, irq, softirq and steal; guests are in the first two.
+/// What a hypervisor has taken from all cores together since the machine was started, in ticks of the kernel's clock.
+pub fn stolen_ticks() -> Result<u64, Box<dyn Error>> {
+    let [.., stolen] = fields(&fs::read_to_string("/proc/stat")?).ok_or(NO_LINE)?;
+    Ok(stolen)
+}
+
 fn busy_ticks(stat: &str) -> Option<u64> {
+    let [user, nice, system, _idle, _iowait, irq, softirq, stolen] = fields(stat)?;
+    Some(user + nice + system + irq + softirq + stolen)
+}
+
+/// User, nice, system, idle, iowait, irq, softirq and steal; guests are in the first two.
+fn fields(stat: &str) -> Option<[u64; 8]> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
-    let waiting = 3..5;
-    (fields.len() >= 8).then(|| (0..8).filter(|at| !waiting.contains(at)).map(|at| fields[at]).sum())
+    fields.first_chunk().copied()
 }
 
 #[cfg(test)]
