@@ -31,7 +31,8 @@ pub(crate) struct Plan {
     moderate: (usize, Duration),
     /// How often each contender is started to time it.
     starts: usize,
-    /// For turns that a hypervisor disturbs.
+    /// For turns at a moderate rate that a hypervisor disturbs. Under full load processor time counts, and what was taken
+    /// away is not in it.
     patience: Duration,
 }
 
@@ -85,9 +86,9 @@ impl Plan {
         let (rounds, seconds) = (self.rounds, self.seconds);
         progress(&format!("{rounds} rounds of full load, {seconds} s for each contender and case"))?;
         let before = Reading::now(running())?;
-        let mut patience = Patience::of(self.patience);
-        let full = Rounds::run(&runners, &wrk, (rounds, seconds), &mut patience)?;
+        let full = Rounds::run(&runners, &wrk, rounds, seconds)?;
         let (calm_rounds, _) = self.moderate;
+        let mut patience = Patience::of(self.patience);
         progress(&format!("{calm_rounds} rounds at {} requests a second", latency::RATE))?;
         let latencies = Latencies::run(&runners, upstream, cores.load, self.moderate, &mut patience)?;
         let others = Reading::now(running())?.others_since(&before);

@@ -13,7 +13,6 @@ use crate::rounds::Turn;
 pub(crate) fn render(measured: &Measured) -> String {
     let mut text = String::new();
     circumstances(&mut text, &measured.versions, "the rounds", measured.others);
-    line(&mut text, &format!("{}\n", measured.patience.told()));
     for case in Case::ALL {
         full_load(&mut text, measured, case);
     }
@@ -61,6 +60,7 @@ fn moderate(text: &mut String, measured: &Measured) {
             measured.counts.1
         ),
     );
+    line(text, &format!("{}\n", measured.patience.told()));
     line(text, "| case | gateway | p50 | p99 | added p99 |");
     line(text, "|---|---|---:|---:|---:|");
     for case in latency::CASES {

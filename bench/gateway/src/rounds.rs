@@ -12,7 +12,6 @@ use std::path::Path;
 use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::figures::Figure;
 use tidegate_bench_lab::http;
-use tidegate_bench_lab::patience::Patience;
 use tidegate_bench_lab::process::Program;
 use tidegate_bench_lab::programs::Between;
 
@@ -92,8 +91,8 @@ impl Rounds {
     pub(crate) fn run(
         runners: &[Runner],
         wrk: &Wrk,
-        (rounds, seconds): (usize, u64),
-        patience: &mut Patience,
+        rounds: usize,
+        seconds: u64,
     ) -> Result<Self, Box<dyn Error>> {
         let mut turns = Vec::new();
         for round in 0..=rounds {
@@ -101,7 +100,7 @@ impl Rounds {
                 let field: Vec<&Runner> = runners.iter().filter(|runner| runner.case == case).collect();
                 for turn in 0..field.len() {
                     let runner = field[(turn + round) % field.len()];
-                    let turn = patience.undisturbed(|| runner.turn(wrk, seconds))?;
+                    let turn = runner.turn(wrk, seconds)?;
                     if round > 0 {
                         turns.push((case, runner.name, turn));
                     }
