@@ -9,6 +9,7 @@ use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::machine::Reading;
 use tidegate_bench_lab::patience::Patience;
 use tidegate_bench_lab::process::{raise_open_files, version};
+use tidegate_load::awake::Awake;
 
 use crate::case::Case;
 use crate::check;
@@ -66,6 +67,7 @@ impl Plan {
     pub(crate) fn measure(&self, contenders: &[Box<dyn Contender>]) -> Result<Measured, Box<dyn Error>> {
         raise_open_files()?;
         let cores = Cores::first()?;
+        let _awake = Awake::keep()?;
         cores.load.pin()?;
         let place = tempfile::tempdir()?;
         let versions = versions(contenders)?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::machine::Reading;
 use tidegate_bench_lab::process::{Program, raise_open_files, version};
+use tidegate_load::awake::Awake;
 use tidegate_scenario::{Pace, Scenario};
 
 use crate::arguments::Arguments;
@@ -103,6 +104,7 @@ impl Plan {
         // Whoever was started has ended by then, and counts as ours.
         let reading = || Reading::now(std::iter::empty::<&Program>());
         let before = reading()?;
+        let _awake = Awake::keep()?;
         let rounds = Rounds::run(&self, cores, place.path())?;
         let others = reading()?.others_since(&before);
         Ok(Measured { versions, plan: self, rounds, others })

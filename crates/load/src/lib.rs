@@ -21,6 +21,7 @@
 //! | what was seen | [`report`], and while it runs [`live`] |
 //! | an upstream whose capacity is known | [`service`] |
 //! | a scenario from a file, played and judged | [`drill`] |
+//! | cores that stay awake while something is measured | [`awake`] |
 //!
 //! ```
 //! use std::time::Duration;
@@ -42,6 +43,7 @@
 
 mod alarm;
 pub mod arrivals;
+pub mod awake;
 mod chance;
 mod connection;
 pub mod drill;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tidegate_load::awake::Awake;
 use tidegate_load::drill::{Drill, Outcome};
 use tidegate_scenario::{Pace, Scenario, Variant};
 
@@ -59,6 +60,7 @@ pub fn protected(file: &str) {
 #[track_caller]
 fn played(variant: Variant, play: impl Fn() -> Outcome) {
     let mut patience = alone();
+    let _awake = Awake::keep().unwrap();
     loop {
         let stretch = Stretch::begin();
         let outcome = play();
