@@ -67,7 +67,6 @@ impl Plan {
     pub(crate) fn measure(&self, contenders: &[Box<dyn Contender>]) -> Result<Measured, Box<dyn Error>> {
         raise_open_files()?;
         let cores = Cores::first()?;
-        let _awake = Awake::keep()?;
         cores.load.pin()?;
         let place = tempfile::tempdir()?;
         let versions = versions(contenders)?;
@@ -88,11 +87,14 @@ impl Plan {
         let (rounds, seconds) = (self.rounds, self.seconds);
         progress(&format!("{rounds} rounds of full load, {seconds} s for each contender and case"))?;
         let before = Reading::now(running())?;
+        let awake = Awake::keep()?;
         let full = Rounds::run(&runners, &wrk, rounds, seconds)?;
         let (calm_rounds, _) = self.moderate;
         let mut patience = Patience::of(self.patience);
         progress(&format!("{calm_rounds} rounds at {} requests a second", latency::RATE))?;
         let latencies = Latencies::run(&runners, upstream, cores.load, self.moderate, &mut patience)?;
+        // Before the reading, since only what has ended counts as ours.
+        drop(awake);
         let others = Reading::now(running())?.others_since(&before);
         drop(runners);
 

@@ -15,8 +15,7 @@ const NO_LINE: &str = "/proc/stat has no line for all cores";
 /// A reading of both clocks.
 pub struct Reading {
     at: Instant,
-    /// Of all cores: everything but idling, waiting for disks, and what only runs when nobody else wants to; what a
-    /// hypervisor took is in it.
+    /// Of all cores: everything but idling and waiting for disks; what a hypervisor took is in it.
     busy: Duration,
     /// Of this program, of those it waits for, and of those that still run.
     ours: Duration,
@@ -60,8 +59,8 @@ pub fn stolen_ticks() -> Result<u64, Box<dyn Error>> {
 }
 
 fn busy_ticks(stat: &str) -> Option<u64> {
-    let [user, _nice, system, _idle, _iowait, irq, softirq, stolen] = fields(stat)?;
-    Some(user + system + irq + softirq + stolen)
+    let [user, nice, system, _idle, _iowait, irq, softirq, stolen] = fields(stat)?;
+    Some(user + nice + system + irq + softirq + stolen)
 }
 
 /// User, nice, system, idle, iowait, irq, softirq and steal; guests are in the first two.
@@ -76,9 +75,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_is_everything_that_others_have_to_wait_for() {
+    fn busy_is_everything_but_idle_and_waiting_for_disks() {
         let stat = "cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 9 9 9 9 9 9 9 9 9 9\n";
-        assert_eq!(busy_ticks(stat), Some(1 + 4 + 8 + 16 + 32));
+        assert_eq!(busy_ticks(stat), Some(1 + 2 + 4 + 8 + 16 + 32));
         assert_eq!(busy_ticks("cpu  1 2 3\n"), None);
     }
 }

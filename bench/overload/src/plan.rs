@@ -101,11 +101,12 @@ impl Plan {
                 versions.push((behind.name(), version(command)?));
             }
         }
-        // Whoever was started has ended by then, and counts as ours.
+        // Whoever was started has ended by then, and counts as ours; so does what keeps the cores awake.
         let reading = || Reading::now(std::iter::empty::<&Program>());
         let before = reading()?;
-        let _awake = Awake::keep()?;
+        let awake = Awake::keep()?;
         let rounds = Rounds::run(&self, cores, place.path())?;
+        drop(awake);
         let others = reading()?.others_since(&before);
         Ok(Measured { versions, plan: self, rounds, others })
     }
