@@ -23,6 +23,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub(crate) fn keyed(keys: usize, mode: Mode) -> Result<Vec<Box<dyn Contender>>, Box<dyn Error>> {
     Ok(vec![
         Box::new(ours::Keyed::filled(keys, mode)?),
+        Box::new(ours::Untouched(ours::Keyed::filled(keys, mode)?)),
         Box::new(ours::Told(ours::Keyed::filled(keys, mode)?)),
         Box::new(clock::Quanta::default()),
         Box::new(governed::AsShipped::filled(keys, mode)?),

@@ -22,6 +22,8 @@ pub(crate) mod throttle;
 
 /// The head of our column.
 pub(crate) const NAME: &str = "tidegate";
+/// Ours without touching the key's counter before the clock is read.
+pub(crate) const UNTOUCHED: &str = "tidegate, not touched";
 /// Ours without a clock.
 pub(crate) const TOLD: &str = "tidegate, told the moment";
 /// Ours without keys.
@@ -38,7 +40,7 @@ const SHARING: u64 = 500_000;
 /// in a million does: of two thousand tables of 10 000 keys with different seeds, nine lack a slot.
 const CROWDED_OUT: u64 = 250_000;
 
-/// A table of keys with its driver's clock: one reading for each decision.
+/// A table of keys with its driver's clock: one reading for each decision, after the counter was asked for.
 pub(crate) struct Keyed {
     table: DueTable,
     rule: Enrolled<Packed>,
@@ -87,7 +89,24 @@ impl Contender for Keyed {
     }
 
     fn shared(&self, ids: &[u64], start: &Start) -> Slice {
-        timed(ids, start, |&id| self.decide(id, self.now(), Cost::ONE))
+        timed(ids, start, |&id| {
+            let key = self.table.key(&id);
+            self.table.touch(key);
+            self.table.decide(&self.rule, key, self.now(), Cost::ONE).is_admit()
+        })
+    }
+}
+
+/// The same table, asked as soon as the clock is read.
+pub(crate) struct Untouched(pub(crate) Keyed);
+
+impl Contender for Untouched {
+    fn name(&self) -> &'static str {
+        UNTOUCHED
+    }
+
+    fn shared(&self, ids: &[u64], start: &Start) -> Slice {
+        timed(ids, start, |&id| self.0.decide(id, self.0.now(), Cost::ONE))
     }
 }
 

@@ -17,6 +17,8 @@
 
 use std::time::Duration;
 
+use prefetch_index::prefetch_index;
+
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table, shared};
 use crate::rate::Algorithm;
@@ -101,8 +103,11 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
         self.look(rule, key, now, |rule, state| rule.peek(state, now, cost))
     }
 
-    fn touch(&self, key: Key) -> u64 {
-        self.places(key).next().map_or(0, |place| self.keys[place].load(Ordering::Relaxed))
+    fn touch(&self, key: Key) {
+        if let Some(place) = self.places(key).next() {
+            prefetch_index(&self.keys, place);
+            prefetch_index(&self.cells, place);
+        }
     }
 
     fn usage(&self, rule: &Enrolled<A>, key: Key, now: A::Time) -> Usage {

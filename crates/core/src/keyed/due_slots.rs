@@ -36,6 +36,8 @@ mod usual;
 
 use std::time::Duration;
 
+use prefetch_index::prefetch_index;
+
 use self::settle::Arrival;
 pub use self::usual::Foreseen;
 use super::group::{Group, SLOTS};
@@ -140,8 +142,8 @@ impl Counters for DueSlots {
     }
 
     #[inline]
-    fn touch(&self, key: Key) -> u64 {
-        self.groups[self.probe(key).home].header().0
+    fn touch(&self, key: Key) {
+        prefetch_index(&self.groups, self.probe(key).home);
     }
 
     fn usage(&self, rule: &Self::Rule, key: Key, now: Moment) -> Usage {

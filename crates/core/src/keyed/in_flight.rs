@@ -30,6 +30,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
+use prefetch_index::prefetch_index;
+
 use super::key::{Hashing, Key, MaxKeys};
 use crate::permit::{Ended, Permit, Places};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
@@ -171,11 +173,10 @@ impl InFlightTable {
         Some(if seen.count() < limit.min(MOST) { Verdict::Admit(seen) } else { full() })
     }
 
-    /// Looks at where the key's count would be, so that it is at hand when it is asked; see
-    /// [`Table::touch`](super::Table::touch). What is returned says nothing.
+    /// Has the processor fetch the key's count into its cache; see [`Table::touch`](super::Table::touch).
     #[inline]
-    pub fn touch(&self, key: Key) -> u64 {
-        load(&self.groups[key.place(self.groups.len())].0[0])
+    pub fn touch(&self, key: Key) {
+        prefetch_index(&self.groups, key.place(self.groups.len()));
     }
 
     /// Gives a place back.

@@ -24,8 +24,8 @@ pub trait Counters: fmt::Debug {
     /// What [`take`](Self::take) would answer, for a key that has a counter of its own or could have one.
     fn peek(&self, rule: &Self::Rule, key: Key, now: Self::Time, cost: Cost) -> Verdict<Duration>;
 
-    /// Looks at where the key's counter would be, and nothing more.
-    fn touch(&self, key: Key) -> u64;
+    /// Has the processor fetch what the key's counter would be decided from.
+    fn touch(&self, key: Key);
 
     /// How much the key has used.
     fn usage(&self, rule: &Self::Rule, key: Key, now: Self::Time) -> Usage;
@@ -123,12 +123,30 @@ impl<C: Counters> Table<C> {
         !self.overlay.is_empty()
     }
 
-    /// Looks at where the key's counter would be, so that it is at hand when it is asked. A request that meets
-    /// several tables touches all of them first: then the processor waits for all their lines at once instead
-    /// of for one after another. What is returned says nothing.
+    /// Has the processor fetch the key's counter into its cache, without waiting for it. Changes nothing.
+    ///
+    /// With millions of keys a decision is mostly waiting for one line of memory. Whoever knows the key before the
+    /// moment touches first and reads the clock then, which takes a while too, and lets nothing overtake it on some
+    /// processors. A request that meets several tables touches all of them before it asks the first, and waits
+    /// for all lines at once.
+    ///
+    /// ```
+    /// # use std::time::Instant;
+    /// # use tidegate_core::keyed::{DueTable, MaxKeys};
+    /// # use tidegate_core::rate::TokenBucket;
+    /// # use tidegate_core::{Cost, Moment, Quota};
+    /// # let started = Instant::now();
+    /// # let table = DueTable::new(MaxKeys::new(1_000)?, 0x5eed);
+    /// # let rule = table.enrol(&TokenBucket::new(Quota::per_second(Cost::of(2))?))?;
+    /// let alice = table.key("alice");
+    /// table.touch(alice);
+    /// let now = Moment::ORIGIN.plus(started.elapsed());
+    /// assert!(table.decide(&rule, alice, now, Cost::ONE).is_admit());
+    /// # Ok::<(), tidegate_core::Invalid>(())
+    /// ```
     #[inline]
-    pub fn touch(&self, key: Key) -> u64 {
-        self.counters.touch(key)
+    pub fn touch(&self, key: Key) {
+        self.counters.touch(key);
     }
 
     /// How much `key` has used under `rule`.

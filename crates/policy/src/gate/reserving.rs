@@ -90,8 +90,8 @@ impl Reserved {
         self.table.in_flight(key)
     }
 
-    pub(crate) fn touch(&self, key: Key) -> u64 {
-        self.table.touch(key)
+    pub(crate) fn touch(&self, key: Key) {
+        self.table.touch(key);
     }
 
     pub(crate) fn peek(&self, key: Key, criticality: Criticality) -> Option<Refusal> {

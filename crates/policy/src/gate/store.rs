@@ -38,8 +38,8 @@ pub(crate) struct Ticket(u32);
 pub(crate) trait Counter: Send + Sync + fmt::Debug {
     fn ticket(&self) -> Ticket;
     fn rate(&self) -> &Rate;
-    /// Looks at where the key's counter would be, so that it is at hand when it is asked.
-    fn touch(&self, key: Key) -> u64;
+    /// Has the key's counter fetched, so that it is at hand when it is asked.
+    fn touch(&self, key: Key);
     fn peek(&self, key: Key, now: Now, cost: Cost) -> Verdict<Duration>;
     fn take(&self, key: Key, now: Now, cost: Cost) -> Verdict<Charge>;
     fn settle(&self, key: Key, now: Now, charge: &mut Charge, true_cost: Cost);
@@ -78,7 +78,7 @@ impl Counting {
     }
 
     #[inline]
-    pub(crate) fn touch(&self, key: Key) -> u64 {
+    pub(crate) fn touch(&self, key: Key) {
         match self {
             Self::Due(limit) => limit.table.touch(key),
             Self::Other(limit) => limit.touch(key),
@@ -321,8 +321,8 @@ where
     }
 
     #[inline]
-    fn touch(&self, key: Key) -> u64 {
-        self.table.touch(key)
+    fn touch(&self, key: Key) {
+        self.table.touch(key);
     }
 
     fn peek(&self, key: Key, now: Now, cost: Cost) -> Verdict<Duration> {
