@@ -66,8 +66,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// The clock of `quota` with ticks of a nanosecond, exact for ever.
     pub(crate) fn fine(quota: &Quota) -> Self {
-        let pace = Self::new(quota, 0);
-        if pace.earned == pace.ticks { Self { earned: BINARY, ticks: BINARY, ..pace } } else { pace }
+        Self::new(quota, 0)
     }
 
     /// The clock of `quota` with ticks of 2^shift ns. What a tick earns is rounded up to a fraction of 2^63, so
@@ -137,6 +136,10 @@ impl Pace {
     /// The grains granted up to a tick.
     #[inline]
     fn granted_by(&self, tick: u64) -> u64 {
+        // A grain a tick, as with all quotas that grant a unit every so many milliseconds.
+        if self.earned == self.ticks {
+            return tick;
+        }
         let estimate = self.sloped(tick);
         if self.ticks == BINARY {
             return estimate;
@@ -146,6 +149,12 @@ impl Pace {
         let next = u128::from(estimate) + 1;
         let is_earned = next * u128::from(self.ticks) <= u128::from(tick) * u128::from(self.earned);
         estimate + u64::from(is_earned)
+    }
+
+    /// The grains granted by a fine clock, whose ticks are nanoseconds.
+    #[inline]
+    pub(crate) fn granted_fine(&self, now: Moment) -> u64 {
+        self.granted_by(now.nanos())
     }
 
     /// The grains granted by a packed clock, which needs no more than its slope.

@@ -177,6 +177,12 @@ impl Schedule {
         Reading { now, granted: self.pace.granted_packed(now) }
     }
 
+    /// The clock at `now`, for a fine schedule.
+    #[inline]
+    pub(crate) fn read_fine(&self, now: Moment) -> Reading {
+        Reading { now, granted: self.pace.granted_fine(now) }
+    }
+
     /// The clock at `now`.
     #[inline]
     pub(crate) fn read(&self, now: Moment) -> Reading {

@@ -66,8 +66,43 @@ impl AtomicDue {
     /// Takes `cost` under `rule` if it fits.
     #[inline]
     pub fn decide(&self, rule: &Enrolled<Fine>, now: Moment, cost: Cost) -> Verdict<Charge> {
+        let reading = rule.rule.0.read_fine(self.relative(now));
+        match self.decide_usual(rule, reading, cost) {
+            Some(verdict) => verdict,
+            None => self.decide_unusual(rule, now, cost, reading),
+        }
+    }
+
+    /// The answer in the usual case, in a straight line: the word was written under this rule, nobody else is faster,
+    /// and it is a no or a yes without a wait. Nothing when it is not so.
+    #[inline]
+    fn decide_usual(&self, rule: &Enrolled<Fine>, reading: Reading, cost: Cost) -> Option<Verdict<Charge>> {
+        let word = self.word.load(Ordering::Relaxed);
+        // What another rule wrote keeps bits beyond the due ones.
+        let due = word ^ pack(rule, 0);
+        if due > DUE {
+            return None;
+        }
         let schedule = &rule.rule.0;
-        let reading = schedule.read(self.relative(now));
+        let (ahead, grains) = (due.saturating_sub(reading.granted), schedule.grains(cost));
+        if let Some(after) = schedule.at_once(ahead, grains) {
+            let due = reading.granted + after;
+            let is_ours = self.swap(word, pack(rule, due)).is_ok();
+            return is_ours.then(|| Verdict::Admit(Charge::new(cost, due).made_under(rule.serial)));
+        }
+        let refusal = schedule.refusal(reading, ahead, grains)?;
+        schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
+    }
+
+    #[inline(never)]
+    fn decide_unusual(
+        &self,
+        rule: &Enrolled<Fine>,
+        now: Moment,
+        cost: Cost,
+        reading: Reading,
+    ) -> Verdict<Charge> {
+        let schedule = &rule.rule.0;
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let ahead = self.ahead(rule, word, reading);
@@ -140,6 +175,7 @@ impl AtomicDue {
         }
     }
 
+    #[inline]
     fn swap(&self, word: u64, new: u64) -> Result<(), u64> {
         self.word.compare_exchange_weak(word, new, Ordering::Relaxed, Ordering::Relaxed).map(drop)
     }
@@ -167,11 +203,20 @@ impl AtomicDue {
         }
     }
 
+    #[inline]
     fn relative(&self, now: Moment) -> Moment {
-        Moment::from_nanos(now.nanos().saturating_sub(self.origin.nanos()).min(LAST))
+        let since = now.nanos().wrapping_sub(self.origin.nanos());
+        if since <= LAST { Moment::from_nanos(since) } else { self.beyond(now) }
+    }
+
+    /// A moment before the limiter's time begins, or after it stands still.
+    #[cold]
+    fn beyond(&self, now: Moment) -> Moment {
+        if now < self.origin { Moment::ORIGIN } else { Moment::from_nanos(LAST) }
     }
 }
 
+#[inline]
 const fn pack(rule: &Enrolled<Fine>, due: u64) -> u64 {
     rule.stamp() << DUE_BITS | due
 }
