@@ -5,6 +5,7 @@
 //! the system's queue, which is bounded too. An address with too many is closed at once, for others wait behind it.
 
 mod bind;
+pub(crate) mod left;
 pub(crate) mod proxy_protocol;
 pub(crate) mod tls;
 

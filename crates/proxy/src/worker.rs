@@ -17,6 +17,7 @@ use crate::connection;
 use crate::connection::watch::{Order, Watch};
 use crate::gateway::Shared;
 use crate::listen::ListenerState;
+use crate::listen::left::has_left;
 use crate::settings::Settings;
 use crate::signals::LATE_EVERY;
 use crate::stay::Stays;
@@ -166,6 +167,9 @@ impl Worker {
                     continue;
                 }
             };
+            if has_left(&stream) {
+                continue;
+            }
             // One that was accepted waits here for room, and behind it nobody is accepted. Were room asked for first,
             // a worker that nobody connects to would keep the last of it from the others.
             let room = listener.room().await;

@@ -1,6 +1,8 @@
 //! Listeners, reloads and the end, one of each; what happens to them under load is tested elsewhere.
 
-use crate::support::{Client, Gateway, Signal, Upstream};
+use std::net::TcpStream;
+
+use crate::support::{Client, Gateway, Signal, Upstream, Wire, request};
 
 fn policy(upstream: &Upstream, quota: &str) -> String {
     format!("listen = '127.0.0.1:0'\nupstream = '{}'\n[rule.shared]\nquota = '{quota}'", upstream.url())
@@ -45,6 +47,19 @@ fn a_bad_policy_changes_nothing() {
     gateway.rewrite("listen = 'nonsense'");
     gateway.signal(Signal::HUP);
     assert!(gateway.errors().find(|line| line.contains("the running one (version 1) stays")).is_some());
+    assert_eq!(gateway.statuses(3, "/", &[]), [200, 200, 429]);
+}
+
+#[test]
+fn callers_who_left_before_they_were_looked_at_take_nothing() {
+    let upstream = Upstream::ok();
+    let gateway = Gateway::start(&policy(&upstream, "2/h"));
+    gateway.signal(Signal::STOP);
+    for _ in 0..20 {
+        let mut caller = Wire::new(TcpStream::connect(gateway.address()).unwrap());
+        caller.send(request("GET", "/", &[], ""));
+    }
+    gateway.signal(Signal::CONT);
     assert_eq!(gateway.statuses(3, "/", &[]), [200, 200, 429]);
 }
 
