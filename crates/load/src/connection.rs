@@ -8,11 +8,16 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+
+use self::http1::Http1;
+
+mod answer;
+mod http1;
 
 type Body = Full<Bytes>;
 
@@ -39,12 +44,6 @@ pub(crate) enum Connection {
 }
 
 #[derive(Debug)]
-pub(crate) struct Http1 {
-    sender: http1::SendRequest<Body>,
-    _driver: Driver,
-}
-
-#[derive(Debug)]
 pub(crate) struct H2 {
     sender: http2::SendRequest<Body>,
     _driver: Driver,
@@ -56,54 +55,21 @@ impl Connection {
     pub(crate) async fn exchange(
         &mut self,
         addresses: &[SocketAddr],
-        request: Request<Body>,
+        request: Request<Bytes>,
     ) -> Result<StatusCode, Failure> {
         match self {
             Self::Http1(kept) => {
                 // Taken out until the answer is read: if this future is dropped, so is the connection.
-                let (response, connection) = Http1::send(kept.take(), addresses, request).await?;
-                let status = finish(response).await?;
-                *kept = Some(connection);
+                let (status, connection) = Http1::exchange(kept.take(), addresses, &request).await?;
+                *kept = connection;
                 Ok(status)
             }
             Self::H2(shared) => {
                 let mut sender = H2::sender(shared, addresses).await?;
-                finish(sender.send_request(request).await.map_err(|error| failure(&error))?).await
+                finish(sender.send_request(request.map(Full::new)).await.map_err(|error| failure(&error))?)
+                    .await
             }
         }
-    }
-}
-
-impl Http1 {
-    async fn send(
-        kept: Option<Self>,
-        addresses: &[SocketAddr],
-        mut request: Request<Body>,
-    ) -> Result<(Response<Incoming>, Self), Failure> {
-        if let Some(mut connection) = kept
-            && connection.sender.ready().await.is_ok()
-        {
-            match connection.sender.try_send_request(request).await {
-                Ok(response) => return Ok((response, connection)),
-                Err(mut error) => match error.take_message() {
-                    // The server closed it before a byte was sent, as is its right between requests.
-                    Some(unsent) => request = unsent,
-                    None => return Err(failure(error.error())),
-                },
-            }
-        }
-        let mut connection = Self::open(addresses).await?;
-        match connection.sender.send_request(request).await {
-            Ok(response) => Ok((response, connection)),
-            Err(error) => Err(failure(&error)),
-        }
-    }
-
-    async fn open(addresses: &[SocketAddr]) -> Result<Self, Failure> {
-        let stream = connect(addresses).await?;
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failure(&error))?;
-        Ok(Self { sender, _driver: Driver::of(connection) })
     }
 }
 
@@ -132,6 +98,9 @@ impl H2 {
 async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Failure> {
     let stream = TcpStream::connect(addresses).await.map_err(|_| Failure::Connect)?;
     stream.set_nodelay(true).map_err(|_| Failure::Connect)?;
+    // Callers of many machines have ports enough. Ours come from one, which keeps the port of a connection that is closed
+    // in the usual way for a minute: three seconds in which everybody gives up would take all 28 000 of them.
+    stream.set_zero_linger().map_err(|_| Failure::Connect)?;
     Ok(stream)
 }
 

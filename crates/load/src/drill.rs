@@ -65,6 +65,10 @@ const CRITICALITY: HeaderName = HeaderName::from_static("x-criticality");
 /// Connections beyond what callers need at the peak, so that chance in the arrivals finds room.
 const SPARE: usize = 200;
 
+/// The most connections for relief: those of a service in the same process are as many again, and systems allow some ten
+/// thousand.
+const MOST_RELIEF: usize = 3_000;
+
 impl Drill {
     /// Starts the service of a scenario, which is played as the seed 0 gives it.
     ///
@@ -131,9 +135,13 @@ impl Drill {
     fn plan(&self, target: SocketAddr) -> Plan {
         let traffic = &self.scenario.traffic;
         let classes: Vec<Class> = self.scenario.classes.iter().map(|class| self.class(class)).collect();
+        let connections = self.connections();
         Plan {
             classes,
-            connections: self.connections(),
+            connections,
+            // A generator that is late for a moment would let callers stand in line for a connection, and who gets one then
+            // has no patience left for the answer: so it would stay, as long as the flood lasts.
+            relief: connections.min(MOST_RELIEF),
             timeout: traffic.timeout,
             persistence: Persistence {
                 attempts: traffic.attempts,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::arrivals::Arrival;
 use crate::connection::{Connection, Failure};
-use crate::line::{Line, Taken};
+use crate::line::{Line, Taken, Turn};
 use crate::plan::{Persistence, Prepared};
 use crate::tally::{Attempted, Tally};
 
@@ -37,9 +37,9 @@ pub(crate) struct Shared {
 }
 
 /// Sends until the line is closed and empty.
-pub(crate) async fn drive(shared: Rc<Shared>, mut connection: Connection) {
+pub(crate) async fn drive(shared: Rc<Shared>, turn: Turn, mut connection: Connection) {
     shared.ready.set(shared.ready.get() + 1);
-    while let Some(taken) = shared.line.take().await {
+    while let Some(taken) = shared.line.take(turn).await {
         let waited = shared.start.get().elapsed();
         let arrival = match taken {
             Taken::AtOnce(arrival) => {

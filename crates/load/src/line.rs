@@ -15,6 +15,17 @@ pub(crate) struct Line {
     bound: usize,
     state: Mutex<State>,
     arrived: Notify,
+    /// Tells that one came while others were waiting.
+    behind: Notify,
+}
+
+/// When a lane is asked to take the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// In turn with the others.
+    Regular,
+    /// When those are all busy.
+    Relief,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +45,7 @@ pub(crate) enum Taken {
 
 impl Line {
     pub(crate) fn new(bound: usize) -> Self {
-        Self { bound, state: Mutex::default(), arrived: Notify::new() }
+        Self { bound, state: Mutex::default(), arrived: Notify::new(), behind: Notify::new() }
     }
 
     /// Puts it at the end; gives it back when there is no room.
@@ -43,19 +54,27 @@ impl Line {
         if state.waiting.len() >= self.bound {
             return Err(arrival);
         }
+        let is_behind = !state.waiting.is_empty();
         state.waiting.push_back(arrival);
         drop(state);
         // The lane that has waited longest: connections take turns, as those of many callers would.
         self.arrived.notify_one();
+        if is_behind {
+            self.behind.notify_one();
+        }
         Ok(())
     }
 
     /// Takes the first, as soon as there is one; none when the line is closed and empty.
-    pub(crate) async fn take(&self) -> Option<Taken> {
+    pub(crate) async fn take(&self, turn: Turn) -> Option<Taken> {
+        let signal = match turn {
+            Turn::Regular => &self.arrived,
+            Turn::Relief => &self.behind,
+        };
         let mut was_free = false;
         loop {
             // Made before looking: whoever closes the line afterwards wakes it.
-            let arrived = self.arrived.notified();
+            let arrived = signal.notified();
             {
                 let mut state = self.state();
                 if let Some(arrival) = state.waiting.pop_front() {
@@ -63,7 +82,7 @@ impl Line {
                     drop(state);
                     if leaves_some {
                         // Several that came while nobody was listening left only one signal.
-                        self.arrived.notify_one();
+                        signal.notify_one();
                     }
                     return Some(if was_free { Taken::AtOnce(arrival) } else { Taken::Waited(arrival) });
                 }
@@ -80,6 +99,7 @@ impl Line {
     pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.arrived.notify_waiters();
+        self.behind.notify_waiters();
     }
 
     /// Empties it.
@@ -108,19 +128,39 @@ mod tests {
         assert_eq!(line.join(arrival(1)), Ok(()));
         assert_eq!(line.join(arrival(2)), Ok(()));
         assert_eq!(line.join(arrival(3)), Err(arrival(3)));
-        assert_eq!(line.take().await, Some(Taken::Waited(arrival(1))));
+        assert_eq!(line.take(Turn::Regular).await, Some(Taken::Waited(arrival(1))));
         line.close();
-        assert_eq!(line.take().await, Some(Taken::Waited(arrival(2))));
-        assert_eq!(line.take().await, None);
+        assert_eq!(line.take(Turn::Regular).await, Some(Taken::Waited(arrival(2))));
+        assert_eq!(line.take(Turn::Regular).await, None);
     }
 
     #[tokio::test]
     async fn a_free_lane_is_woken_by_the_next_and_by_the_end() {
         let line = Line::new(2);
-        let (taken, ()) = tokio::join!(line.take(), async { line.join(arrival(1)).unwrap() });
+        let (taken, ()) = tokio::join!(line.take(Turn::Regular), async { line.join(arrival(1)).unwrap() });
         assert_eq!(taken, Some(Taken::AtOnce(arrival(1))));
-        let (first, second, ()) = tokio::join!(line.take(), line.take(), async { line.close() });
+        let (first, second, ()) =
+            tokio::join!(line.take(Turn::Regular), line.take(Turn::Regular), async { line.close() });
         assert_eq!((first, second), (None, None));
+    }
+
+    #[tokio::test]
+    async fn relief_comes_for_those_whom_nobody_else_takes() {
+        let line = Line::new(3);
+        let regular = async { (line.take(Turn::Regular).await, std::future::pending::<()>().await) };
+        let relief = async { line.take(Turn::Relief).await };
+        let callers = async {
+            line.join(arrival(1)).unwrap();
+            tokio::task::yield_now().await;
+            line.join(arrival(2)).unwrap();
+            tokio::task::yield_now().await;
+            line.join(arrival(3)).unwrap();
+            std::future::pending::<()>().await;
+        };
+        // The first is taken in turn; the second waits for the busy lane, and the third tells that it does.
+        let taken =
+            tokio::select! { biased; taken = relief => taken, _ = regular => None, () = callers => None };
+        assert_eq!(taken, Some(Taken::AtOnce(arrival(2))));
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct Plan {
     pub protocol: Protocol,
     /// How many connections there are. Each is opened by its first request, and they take turns.
     pub connections: usize,
+    /// How many more there are, which take a request only when all others are busy.
+    pub relief: usize,
     /// How many requests may wait for a connection; what is due beyond that is unsent.
     pub waiting: usize,
     /// How long an answer may take from the moment the request is sent. One that waits as long for a connection is
@@ -140,6 +142,7 @@ impl Plan {
             classes: vec![class],
             protocol: Protocol::Http1,
             connections: 50,
+            relief: 0,
             waiting: 100_000,
             timeout: Duration::from_secs(2),
             persistence: Persistence::ONCE,
@@ -185,6 +188,9 @@ impl Plan {
                 "there must be 1 to {MAX_CONNECTIONS} connections, not {}",
                 self.connections
             ));
+        }
+        if self.relief > MAX_CONNECTIONS {
+            return wrong(format!("there may be {MAX_CONNECTIONS} more connections, not {}", self.relief));
         }
         if !(1..=MAX_WAITING).contains(&self.waiting) {
             return wrong(format!("1 to {MAX_WAITING} requests may wait, not {}", self.waiting));
@@ -343,6 +349,7 @@ mod tests {
         assert_eq!(plan().check(), Ok(()));
         assert_eq!(problem(|plan| plan.classes.clear()), "a plan has 1 to 64 classes, not 0");
         assert_eq!(problem(|plan| plan.connections = 0), "there must be 1 to 20000 connections, not 0");
+        assert_eq!(problem(|plan| plan.relief = 20_001), "there may be 20000 more connections, not 20001");
         assert_eq!(problem(|plan| plan.waiting = 0), "1 to 10000000 requests may wait, not 0");
         assert!(problem(|plan| plan.timeout = Duration::ZERO).contains("between 1 ms and an hour"));
         assert!(problem(|plan| plan.threads = 51).contains("each with a connection, not 51"));

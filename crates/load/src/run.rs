@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 
 use crate::connection::Connection;
 use crate::lane::{self, Shared};
-use crate::line::Line;
+use crate::line::{Line, Turn};
 use crate::live::{Live, SoFar};
 use crate::pacer::{Paced, Pacer};
 use crate::plan::{Plan, Prepared, Protocol, StartFailure};
@@ -78,6 +78,7 @@ impl Plan {
             starts.push(start);
             let sender = Sender {
                 connections: share(self.connections, self.threads, index),
+                relief: share(self.relief, self.threads, index),
                 classes: classes.clone(),
                 plan: self.clone(),
                 line: Arc::clone(&line),
@@ -152,6 +153,7 @@ impl Drop for Run {
 /// One thread that sends.
 struct Sender {
     connections: usize,
+    relief: usize,
     classes: Vec<Prepared>,
     plan: Plan,
     line: Arc<Line>,
@@ -174,8 +176,10 @@ impl Sender {
             tally: RefCell::new(self.tally),
         });
         let tasks = LocalSet::new();
-        let lanes: Vec<_> = connections(self.plan.protocol, self.connections)
-            .map(|connection| tasks.spawn_local(lane::drive(Rc::clone(&shared), connection)))
+        let lanes_of = |turn, count| connections(self.plan.protocol, count).map(move |lane| (turn, lane));
+        let lanes: Vec<_> = lanes_of(Turn::Regular, self.connections)
+            .chain(lanes_of(Turn::Relief, self.relief))
+            .map(|(turn, connection)| tasks.spawn_local(lane::drive(Rc::clone(&shared), turn, connection)))
             .collect();
         let finished = async {
             while shared.ready.get() < lanes.len() {

@@ -1,7 +1,6 @@
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
-use http_body_util::Full;
 
 use super::{BadPlan, Class, Plan, Protocol};
 use crate::keys::{Keys, PLACEHOLDER, Place};
@@ -53,8 +52,8 @@ impl Prepared {
     }
 
     /// The request that carries the key with this number.
-    pub(crate) fn request(&self, key: u64) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(self.body.clone()));
+    pub(crate) fn request(&self, key: u64) -> Request<Bytes> {
+        let mut request = Request::new(self.body.clone());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = match &self.path {
             Path::Same(uri) => uri.clone(),

@@ -34,7 +34,7 @@ const MOST_STOLEN: f64 = 0.001;
 const PATIENCE: Duration = Duration::from_secs(35 * 60);
 
 /// Connections of callers, and as many of the service, which is in the same process.
-const FILES: u64 = 10_000;
+const FILES: u64 = 16_000;
 
 /// Straight to the service.
 #[track_caller]
