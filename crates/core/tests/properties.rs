@@ -255,6 +255,23 @@ proptest! {
     }
 
     #[test]
+    fn a_shared_counter_answers_as_the_plain_rule_does(
+        quota in quotas(),
+        waiting in 0_u64..2_000,
+        max_wait in 0_u64..2_000,
+        steps in prop::collection::vec((-300_i64..700, 0_u64..1_200, prop::option::of(0_u64..4_000)), 1..60),
+    ) {
+        let flat = Quota::new(quota.amount(), quota.window()).unwrap();
+        answers_alike(&TokenBucket::new(quota), &quota, &steps)?;
+        if let Ok(rule) = LeakyBucket::new(flat, Cost::from_micros(share(quota.burst().micros(), waiting))) {
+            answers_alike(&rule, &quota, &steps)?;
+        }
+        if let Ok(rule) = Smooth::new(quota, Duration::from_nanos(share(lead_nanos(&quota), max_wait))) {
+            answers_alike(&rule, &quota, &steps)?;
+        }
+    }
+
+    #[test]
     fn nothing_panics_whatever_the_moments_and_costs(
         quota in quotas(),
         waiting in 0_u64..u64::MAX,
@@ -291,6 +308,39 @@ proptest! {
         let used = table.usage(&packed.1, key, start()).used.micros();
         prop_assert!(used.abs_diff(owed) <= grain(&before, 10) + grain(&after, 80) + coarse(&before) + 8 * coarse(&after), "{used} of {owed}");
     }
+}
+
+/// Asks a rule and its shell the same, step by step: how much later or earlier, what cost, and what it is settled to if it
+/// is, in thousandths of lead, burst and cost.
+fn answers_alike<R>(rule: &R, quota: &Quota, steps: &[(i64, u64, Option<u64>)]) -> Result<(), TestCaseError>
+where
+    R: Algorithm<Time = Moment, State = Due> + tidegate_core::rate::DueRule,
+{
+    // Its time begins with everybody's, so that both round in the same places.
+    let limiter = AtomicDue::new(Moment::ORIGIN);
+    let enrolled = limiter.enrol(rule).expect("room for a rule");
+    let mut now = Moment::from_nanos(3_600_000_000_000);
+    let mut state = rule.fresh(now);
+    for &(step, cost, settled) in steps {
+        let length = i64::try_from(share(lead_nanos(quota), step.unsigned_abs())).unwrap_or(i64::MAX);
+        now = Moment::from_nanos(now.nanos().saturating_add_signed(length.saturating_mul(step.signum())));
+        let cost = Cost::from_micros(share(quota.burst().micros(), cost));
+        let (plain, shared) = (rule.decide(&mut state, now, cost), limiter.decide(&enrolled, now, cost));
+        match (plain, shared) {
+            (Verdict::Admit(mut plain), Verdict::Admit(mut shared)) => {
+                prop_assert_eq!((plain.cost(), plain.wait()), (shared.cost(), shared.wait()));
+                if let Some(settled) = settled {
+                    let true_cost = Cost::from_micros(share(cost.micros(), settled));
+                    rule.settle(&mut state, now, &mut plain, true_cost);
+                    limiter.settle(&enrolled, now, &mut shared, true_cost);
+                }
+            }
+            (Verdict::Refuse(plain), Verdict::Refuse(shared)) => prop_assert_eq!(plain, shared),
+            (plain, shared) => prop_assert!(false, "{plain:?}, but {shared:?}"),
+        }
+        prop_assert_eq!(limiter.usage(&enrolled, now), rule.usage(&state, now));
+    }
+    Ok(())
 }
 
 /// Runs a rule, its shell and its table over anything.

@@ -99,7 +99,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Failure> {
     let stream = TcpStream::connect(addresses).await.map_err(|_| Failure::Connect)?;
     stream.set_nodelay(true).map_err(|_| Failure::Connect)?;
     // Callers of many machines have ports enough. Ours come from one, which keeps the port of a connection that is closed
-    // in the usual way for a minute: three seconds in which everybody gives up would take all 28 000 of them.
+    // in the usual way for a minute: if ten thousand a second give up, three seconds of it take all 28 000.
     stream.set_zero_linger().map_err(|_| Failure::Connect)?;
     Ok(stream)
 }

@@ -65,9 +65,8 @@ const CRITICALITY: HeaderName = HeaderName::from_static("x-criticality");
 /// Connections beyond what callers need at the peak, so that chance in the arrivals finds room.
 const SPARE: usize = 200;
 
-/// The most connections for relief: those of a service in the same process are as many again, and systems allow some ten
-/// thousand.
-const MOST_RELIEF: usize = 3_000;
+/// The most connections with those for relief. A service in the same process has as many again, and both are open files.
+const MOST_WITH_RELIEF: usize = 7_500;
 
 impl Drill {
     /// Starts the service of a scenario, which is played as the seed 0 gives it.
@@ -141,7 +140,7 @@ impl Drill {
             connections,
             // A generator that is late for a moment would let callers stand in line for a connection, and who gets one then
             // has no patience left for the answer: so it would stay, as long as the flood lasts.
-            relief: connections.min(MOST_RELIEF),
+            relief: connections.min(MOST_WITH_RELIEF.saturating_sub(connections)),
             timeout: traffic.timeout,
             persistence: Persistence {
                 attempts: traffic.attempts,

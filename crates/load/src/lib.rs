@@ -22,6 +22,7 @@
 //! | an upstream whose capacity is known | [`service`] |
 //! | a scenario from a file, played and judged | [`drill`] |
 //! | cores that stay awake while something is measured | [`awake`] |
+//! | room for open files, before it is needed | [`files`] |
 //!
 //! ```
 //! use std::time::Duration;
@@ -39,7 +40,8 @@
 //!
 //! # What it leaves out
 //!
-//! TLS. Connections that change over a run: they are opened when needed and kept. Answers are read, not checked.
+//! TLS. Connections that change over a run: they are opened when needed and kept. Answers are read, not checked. Callers who
+//! leave reset their connections, where most would close them: one machine has too few ports for that.
 
 mod alarm;
 pub mod arrivals;
@@ -47,6 +49,7 @@ pub mod awake;
 mod chance;
 mod connection;
 pub mod drill;
+pub mod files;
 pub mod keys;
 mod lane;
 mod latencies;

@@ -15,7 +15,7 @@ pub(crate) struct Line {
     bound: usize,
     state: Mutex<State>,
     arrived: Notify,
-    /// Tells that one came while others were waiting.
+    /// Tells that more wait than there are free lanes.
     behind: Notify,
 }
 
@@ -31,7 +31,15 @@ pub(crate) enum Turn {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Arrival>,
+    /// How many of the regular lanes wait for a request, or have been woken and not looked yet.
+    free: usize,
     is_closed: bool,
+}
+
+impl State {
+    fn is_behind(&self) -> bool {
+        self.waiting.len() > self.free
+    }
 }
 
 /// What a lane takes from the line.
@@ -54,22 +62,25 @@ impl Line {
         if state.waiting.len() >= self.bound {
             return Err(arrival);
         }
-        let is_behind = !state.waiting.is_empty();
         state.waiting.push_back(arrival);
-        drop(state);
-        // The lane that has waited longest: connections take turns, as those of many callers would.
+        self.wake(&state);
+        Ok(())
+    }
+
+    /// Wakes a lane for one that waits.
+    fn wake(&self, state: &State) {
+        // The one that has waited longest: connections take turns, as those of many callers would.
         self.arrived.notify_one();
-        if is_behind {
+        if state.is_behind() {
             self.behind.notify_one();
         }
-        Ok(())
     }
 
     /// Takes the first, as soon as there is one; none when the line is closed and empty.
     pub(crate) async fn take(&self, turn: Turn) -> Option<Taken> {
-        let signal = match turn {
-            Turn::Regular => &self.arrived,
-            Turn::Relief => &self.behind,
+        let (signal, counted) = match turn {
+            Turn::Regular => (&self.arrived, 1),
+            Turn::Relief => (&self.behind, 0),
         };
         let mut was_free = false;
         loop {
@@ -77,18 +88,20 @@ impl Line {
             let arrived = signal.notified();
             {
                 let mut state = self.state();
+                if was_free {
+                    state.free -= counted;
+                }
                 if let Some(arrival) = state.waiting.pop_front() {
-                    let leaves_some = !state.waiting.is_empty();
-                    drop(state);
-                    if leaves_some {
+                    if !state.waiting.is_empty() {
                         // Several that came while nobody was listening left only one signal.
-                        signal.notify_one();
+                        self.wake(&state);
                     }
                     return Some(if was_free { Taken::AtOnce(arrival) } else { Taken::Waited(arrival) });
                 }
                 if state.is_closed {
                     return None;
                 }
+                state.free += counted;
             }
             arrived.await;
             was_free = true;
@@ -145,22 +158,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn relief_comes_for_those_whom_nobody_else_takes() {
+    async fn relief_comes_only_for_those_whom_no_free_lane_can_take() {
         let line = Line::new(3);
-        let regular = async { (line.take(Turn::Regular).await, std::future::pending::<()>().await) };
-        let relief = async { line.take(Turn::Relief).await };
+        let busy = async { (line.take(Turn::Regular).await, std::future::pending::<()>().await) };
         let callers = async {
             line.join(arrival(1)).unwrap();
             tokio::task::yield_now().await;
             line.join(arrival(2)).unwrap();
-            tokio::task::yield_now().await;
-            line.join(arrival(3)).unwrap();
             std::future::pending::<()>().await;
         };
-        // The first is taken in turn; the second waits for the busy lane, and the third tells that it does.
+        // The first is for the lane that is free; the second comes while that is busy.
+        let relief = line.take(Turn::Relief);
         let taken =
-            tokio::select! { biased; taken = relief => taken, _ = regular => None, () = callers => None };
+            tokio::select! { biased; taken = relief => taken, _ = busy => None, () = callers => None };
         assert_eq!(taken, Some(Taken::AtOnce(arrival(2))));
+    }
+
+    #[tokio::test]
+    async fn two_at_once_need_no_relief_while_two_lanes_are_free() {
+        let line = Line::new(3);
+        let regular = || line.take(Turn::Regular);
+        let callers = async { (1..=2).for_each(|key| line.join(arrival(key)).unwrap()) };
+        let all = async { tokio::join!(regular(), regular(), callers) };
+        let (first, second, ()) = tokio::select! {
+            biased;
+            taken = line.take(Turn::Relief) => panic!("{taken:?} was taken by relief"),
+            all = all => all,
+        };
+        assert_eq!((first, second), (Some(Taken::AtOnce(arrival(1))), Some(Taken::AtOnce(arrival(2)))));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use tokio::task::LocalSet;
 
 use crate::connection::Connection;
+use crate::files;
 use crate::lane::{self, Shared};
 use crate::line::{Line, Turn};
 use crate::live::{Live, SoFar};
@@ -24,6 +25,9 @@ use crate::tally::Tally;
 
 /// How long after all lanes are ready the schedule begins, so that its first moment is not over already.
 const LEAD: Duration = Duration::from_millis(10);
+
+/// Open files beside connections: runtimes, and what else the process has.
+const OTHER_FILES: usize = 100;
 
 /// A plan that is being carried out. Dropping it stops it.
 #[derive(Debug)]
@@ -55,6 +59,8 @@ impl Plan {
     /// When the plan is wrong, or the system has no thread left.
     pub fn start(&self) -> Result<Run, StartFailure> {
         let arrivals = self.arrivals()?;
+        // As many again for a service in the same process.
+        files::make_room(2 * (self.connections + self.relief) + OTHER_FILES);
         let classes: Result<Vec<Prepared>, _> =
             self.classes.iter().map(|class| Prepared::new(self, class)).collect();
         let classes = classes?;

@@ -63,6 +63,41 @@ fn total(plan: &Plan) -> ClassReport {
 }
 
 #[test]
+fn an_answer_counts_that_comes_before_the_request_is_sent() {
+    let hasty = server(|mut stream| {
+        // It knows from the head that the body is too large, and reads no more of it.
+        drop(stream.read(&mut [0; 1024]));
+        drop(stream.write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n"));
+        thread::park();
+    });
+    let mut plan = plan(hasty, 100.0, 50);
+    plan.classes[0].method = Method::POST;
+    plan.classes[0].body = vec![b'x'; 16 << 20].into();
+    assert_eq!(total(&plan).answers.caller_error, 5);
+}
+
+#[test]
+fn an_answer_may_come_part_by_part_while_the_request_is_sent() {
+    const LENGTH: usize = 16 << 20;
+    let echoing = server(|mut stream| {
+        drop(stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n"));
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n");
+        drop(stream.write_all(head.as_bytes()));
+        let (mut read, mut left) = ([0; 65_536], LENGTH);
+        while left > 0 {
+            let count = stream.read(&mut read).expect("a request").min(left);
+            left -= count;
+            stream.write_all(&read[..count]).expect("somebody who reads");
+        }
+        thread::park();
+    });
+    let mut plan = plan(echoing, 100.0, 20);
+    plan.classes[0].method = Method::POST;
+    plan.classes[0].body = vec![b'x'; LENGTH].into();
+    assert_eq!(total(&plan).answers.ok, 2);
+}
+
+#[test]
 fn statuses_are_counted_by_class_and_refusals_exactly() {
     let status = |answer| total(&plan(server(answering(answer)), 100.0, 100));
     let refused = status("HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\n\r\n");
@@ -110,12 +145,16 @@ fn connections_that_end_too_early_are_resets() {
 
 #[test]
 fn a_server_may_close_between_requests() {
-    let polite = server(|mut stream| {
-        let mut read = [0; 4096];
-        drop(stream.read(&mut read));
-        drop(stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok"));
-    });
-    assert_eq!(total(&plan(polite, 100.0, 300)).answers.ok, 30);
+    for said in ["connection: close\r\n", ""] {
+        let answer = format!("HTTP/1.1 200 OK\r\n{said}content-length: 2\r\n\r\nok");
+        let closing = server(move |mut stream| {
+            let mut read = [0; 4096];
+            drop(stream.read(&mut read));
+            drop(stream.write_all(answer.as_bytes()));
+        });
+        let plan = Plan { connections: 2, ..plan(closing, 100.0, 300) };
+        assert_eq!(total(&plan).answers.ok, 30, "{said:?}");
+    }
 }
 
 #[test]

@@ -296,6 +296,8 @@ pub struct ListenerCounts {
     pub accepted: u64,
     /// Connections it has turned away, because their address had too many.
     pub turned_away: u64,
+    /// Connections whose callers had left before it could take them in.
+    pub left: u64,
 }
 
 #[cfg(test)]

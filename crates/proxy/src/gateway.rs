@@ -19,7 +19,7 @@ pub use self::failure::{StartFailure, TakeFailure};
 pub use self::start::Parts;
 use self::stop::Stop;
 use crate::degrade::Switches;
-use crate::figures::{Figures, ListenerCounts, Overhead, Routes};
+use crate::figures::{Figures, Overhead, Routes};
 use crate::listen::ListenerState;
 use crate::listen::tls::{self, Pem};
 use crate::settings::{self, Settings};
@@ -131,15 +131,7 @@ impl Gateway {
         let open = |listener: &Arc<ListenerState>| {
             self.workers.iter().map(|worker| worker.count_of(listener)).sum::<usize>()
         };
-        let listeners = self.shared.listeners.iter().map(|listener| {
-            let (accepted, turned_away) = listener.counts();
-            ListenerCounts {
-                listener: listener.spec().name.clone(),
-                open: open(listener),
-                accepted,
-                turned_away,
-            }
-        });
+        let listeners = self.shared.listeners.iter().map(|listener| listener.counts(open(listener)));
         Figures {
             listeners: listeners.collect(),
             routes: self.shared.routes.figures(),

@@ -23,6 +23,8 @@ use tokio_rustls::TlsAcceptor;
 
 pub(crate) use bind::bind;
 
+use crate::figures::ListenerCounts;
+
 /// A listener, over all workers.
 pub(crate) struct ListenerState {
     spec: Listener,
@@ -35,6 +37,7 @@ pub(crate) struct ListenerState {
     addresses: Mutex<HashMap<IpAddr, usize>>,
     accepted: AtomicU64,
     turned_away: AtomicU64,
+    left: AtomicU64,
 }
 
 impl ListenerState {
@@ -48,6 +51,7 @@ impl ListenerState {
             addresses: Mutex::default(),
             accepted: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
+            left: AtomicU64::new(0),
         }
     }
 
@@ -96,9 +100,20 @@ impl ListenerState {
         Some(Admittance { listener: Arc::clone(self), counted, _room: room })
     }
 
-    /// How many connections it has taken in, and how many it has turned away.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.accepted.load(Ordering::Relaxed), self.turned_away.load(Ordering::Relaxed))
+    /// Lets a connection go whose caller has left already.
+    pub(crate) fn missed(&self) {
+        self.left.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What became of its connections, of which so many are open.
+    pub(crate) fn counts(&self, open: usize) -> ListenerCounts {
+        ListenerCounts {
+            listener: self.spec.name.clone(),
+            open,
+            accepted: self.accepted.load(Ordering::Relaxed),
+            turned_away: self.turned_away.load(Ordering::Relaxed),
+            left: self.left.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -167,12 +167,13 @@ impl Worker {
                     continue;
                 }
             };
-            if has_left(&stream) {
-                continue;
-            }
             // One that was accepted waits here for room, and behind it nobody is accepted. Were room asked for first,
             // a worker that nobody connects to would keep the last of it from the others.
             let room = listener.room().await;
+            if has_left(&stream) {
+                listener.missed();
+                continue;
+            }
             let is_trusted = self.settings().server.trusts(from.ip());
             if let Some(admittance) = listener.admit(room, from.ip(), is_trusted) {
                 tokio::spawn(connection::serve(stream, from, admittance, Arc::clone(&self)));

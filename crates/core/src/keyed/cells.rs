@@ -106,7 +106,6 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
     fn touch(&self, key: Key) {
         if let Some(place) = self.places(key).next() {
             prefetch_index(&self.keys, place);
-            prefetch_index(&self.cells, place);
         }
     }
 

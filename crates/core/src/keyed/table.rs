@@ -24,7 +24,7 @@ pub trait Counters: fmt::Debug {
     /// What [`take`](Self::take) would answer, for a key that has a counter of its own or could have one.
     fn peek(&self, rule: &Self::Rule, key: Key, now: Self::Time, cost: Cost) -> Verdict<Duration>;
 
-    /// Has the processor fetch what the key's counter would be decided from.
+    /// Has the processor fetch what a question about the key looks at first.
     fn touch(&self, key: Key);
 
     /// How much the key has used.

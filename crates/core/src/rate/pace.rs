@@ -154,6 +154,7 @@ impl Pace {
     /// The grains granted by a fine clock, whose ticks are nanoseconds.
     #[inline]
     pub(crate) fn granted_fine(&self, now: Moment) -> u64 {
+        debug_assert_eq!(self.shift, 0, "a packed clock has longer ticks");
         self.granted_by(now.nanos())
     }
 

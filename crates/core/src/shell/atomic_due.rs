@@ -164,7 +164,7 @@ impl AtomicDue {
     }
 
     fn update(&self, rule: &Enrolled<Fine>, now: Moment, change: impl Fn(u64) -> u64) {
-        let reading = rule.rule.0.read(self.relative(now));
+        let reading = rule.rule.0.read_fine(self.relative(now));
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let after = change(self.ahead(rule, word, reading));
@@ -181,7 +181,7 @@ impl AtomicDue {
     }
 
     fn look(&self, rule: &Enrolled<Fine>, now: Moment) -> (u64, Reading) {
-        let reading = rule.rule.0.read(self.relative(now));
+        let reading = rule.rule.0.read_fine(self.relative(now));
         (self.ahead(rule, self.word.load(Ordering::Relaxed), reading), reading)
     }
 
@@ -205,8 +205,10 @@ impl AtomicDue {
 
     #[inline]
     fn relative(&self, now: Moment) -> Moment {
-        let since = now.nanos().wrapping_sub(self.origin.nanos());
-        if since <= LAST { Moment::from_nanos(since) } else { self.beyond(now) }
+        match now.nanos().checked_sub(self.origin.nanos()) {
+            Some(since) if since <= LAST => Moment::from_nanos(since),
+            _ => self.beyond(now),
+        }
     }
 
     /// A moment before the limiter's time begins, or after it stands still.

@@ -1,14 +1,16 @@
 //! Callers that have left before anybody looked at them.
 //!
-//! Connections stand in line in the system until a worker accepts them, the oldest first. A worker that was kept from its
-//! work for half a second, in a flood of ten thousand a second, finds five thousand of them, and their callers have
-//! waited for 200 ms and are gone. To read each request, decide about it and write an answer takes 40 us, 200 ms in all:
-//! by then those who came meanwhile have waited too long as well. So the answers go to nobody, although all are given.
+//! Connections stand in line in the system until a worker accepts them, the oldest first. Two workers that were kept from
+//! their work for half a second, in a flood of ten thousand a second, find 2 500 each, and of those the callers of 1 500
+//! have waited for 200 ms and are gone. To read a request, decide about it and write an answer takes 40 us. A worker that
+//! does that for the gone ones too comes to the last of them 60 ms later, and meanwhile 600 more have given up. The
+//! answers go to nobody for a while, although all are given, and the gone have taken from everybody's quota.
 //!
 //! A look at the connection tells whether its caller has closed it, and takes less than a microsecond. Those who have
-//! left are let go at once, and the line is as short as it should be before the next of its callers gives up.
+//! left are let go at once.
 //!
-//! Who closes only its own direction and goes on listening is taken for gone too, as it is everywhere else in the gateway.
+//! Who closes only its own direction and goes on listening is taken for gone too. The gateway drops what it forwards for
+//! such a caller anyway, as other gateways do; only what it answers by itself could have reached it.
 
 use std::os::fd::AsFd;
 

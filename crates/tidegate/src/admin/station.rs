@@ -195,6 +195,8 @@ pub struct Connections {
     pub accepted: u64,
     /// Those closed at once since the start, because a bound was reached.
     pub turned_away: u64,
+    /// Those whose callers had left before they could be accepted, since the start.
+    pub left: u64,
 }
 
 /// Attempts at an upstream that ended so.

@@ -155,6 +155,7 @@ fn connections_json(connections: &Connections) -> Value {
         "open": connections.open,
         "accepted": connections.accepted,
         "turned_away": connections.turned_away,
+        "left": connections.left,
     })
 }
 

@@ -44,6 +44,7 @@ impl Station for Keeper {
             open: listener.open as u64,
             accepted: listener.accepted,
             turned_away: listener.turned_away,
+            left: listener.left,
         });
         Figures {
             requests: counted.routes.iter().flat_map(|route| requests(route, &names)).collect(),

@@ -257,6 +257,7 @@ impl Station for Small {
                 open: 1,
                 accepted: 1,
                 turned_away: 0,
+                left: 0,
             }],
             attempts: vec![Attempts {
                 upstream: "default".to_owned(),

@@ -26,8 +26,11 @@ fn endure(what: &str, flood: impl FnOnce(&Operated, &Upstream)) {
     let upstream = Upstream::answering(|request| {
         if request.target() == "/" { Answer::text(&"x".repeat(300_000)) } else { Answer::text("hello") }
     });
+    // The upstream bears all of them at once, so that nobody waits for a place: two hundred that come together are more
+    // than a limit begins with, and on a busy machine the regular caller would be refused for that.
     let gateway = Operated::of(Gateway::start(&format!(
-        "upstream = \"{}\"\nserver.admin = \"127.0.0.1:0\"\n[[listener]]\nbind = \"127.0.0.1:0\"\n\
+        "server.admin = \"127.0.0.1:0\"\n[upstream.default]\nendpoints = [\"{}\"]\n\
+         concurrency = {{ algorithm = \"fixed\", max = 1000 }}\n[[listener]]\nbind = \"127.0.0.1:0\"\n\
          head_timeout = \"1s\"\nbody_idle_timeout = \"1s\"\nidle_timeout = \"2s\"\nmax_header_bytes = \"16KiB\"\n",
         upstream.url()
     )));

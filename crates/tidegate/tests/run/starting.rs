@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Signal, getrlimit};
 
 use crate::gateway::support::{Client, Gateway, Upstream, refused_to_start};
 use crate::operated::{Operated, policy};
@@ -31,6 +31,16 @@ fn without_a_policy_it_says_what_to_do() {
     let (code, said) = ended(Folder::with(&[]).run(&["-c", "elsewhere.toml"]));
     assert_eq!(code, 1);
     assert!(said.starts_with("error: elsewhere.toml cannot be read: "), "{said}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn room_for_open_files_is_made_before_callers_come() {
+    let gateway = Gateway::before(&Upstream::ok(), "");
+    let status = fs::read_to_string(format!("/proc/{}/status", gateway.pid())).unwrap();
+    let room = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+    let allowed = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    assert!(room.trim().parse::<u64>().unwrap() >= allowed.min(20_000), "{room} of {allowed}");
 }
 
 #[test]
