@@ -319,8 +319,8 @@ where
     // Its time begins with everybody's, so that both round in the same places.
     let limiter = AtomicDue::new(Moment::ORIGIN);
     let enrolled = limiter.enrol(rule).expect("room for a rule");
+    let mut state = rule.fresh(Moment::ORIGIN);
     let mut now = Moment::from_nanos(3_600_000_000_000);
-    let mut state = rule.fresh(now);
     for &(step, cost, settled) in steps {
         let length = i64::try_from(share(lead_nanos(quota), step.unsigned_abs())).unwrap_or(i64::MAX);
         now = Moment::from_nanos(now.nanos().saturating_add_signed(length.saturating_mul(step.signum())));
