@@ -66,7 +66,8 @@ pub(crate) struct Pace {
 impl Pace {
     /// The clock of `quota` with ticks of a nanosecond, exact for ever.
     pub(crate) fn fine(quota: &Quota) -> Self {
-        Self::new(quota, 0)
+        let pace = Self::new(quota, 0);
+        if pace.earned == pace.ticks { Self { earned: BINARY, ticks: BINARY, ..pace } } else { pace }
     }
 
     /// The clock of `quota` with ticks of 2^shift ns. What a tick earns is rounded up to a fraction of 2^63, so
@@ -136,10 +137,6 @@ impl Pace {
     /// The grains granted up to a tick.
     #[inline]
     fn granted_by(&self, tick: u64) -> u64 {
-        // A grain a tick, as with all quotas that grant a unit every so many milliseconds.
-        if self.earned == self.ticks {
-            return tick;
-        }
         let estimate = self.sloped(tick);
         if self.ticks == BINARY {
             return estimate;
@@ -155,7 +152,8 @@ impl Pace {
     #[inline]
     pub(crate) fn granted_fine(&self, now: Moment) -> u64 {
         debug_assert_eq!(self.shift, 0, "a packed clock has longer ticks");
-        self.granted_by(now.nanos())
+        // A grain a tick, as with all quotas that grant a unit every so many milliseconds.
+        if self.earned == self.ticks { now.nanos() } else { self.granted_by(now.nanos()) }
     }
 
     /// The grains granted by a packed clock, which needs no more than its slope.

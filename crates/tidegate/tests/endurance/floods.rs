@@ -112,9 +112,10 @@ fn header_lists_that_are_too_large_are_refused() {
         // Each mention of the remembered field is one byte on the wire and four thousand in the list.
         let bomb = [get("/"), remembered("x-bomb", &[b'a'; 3900]), vec![0x80 | 62; 12_000]].concat();
         let many = [get("/"), field("x", b"").repeat(2000)].concat();
+        let streams = || (1..=101).step_by(2);
         for (list, is_sound) in [(large, true), (bomb, false), (many, false)] {
             let mut peer = Peer::connect(to, &[]);
-            for stream in (1..=101).step_by(2) {
+            for stream in streams() {
                 if peer.send(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &list)) != Sent::All {
                     break;
                 }
@@ -132,7 +133,8 @@ fn header_lists_that_are_too_large_are_refused() {
             let is_ok = |status: &Option<u8>| *status == Some(0x88);
             assert_eq!(statuses.iter().any(is_ok), is_sound, "{statuses:?}");
         }
-        assert!(upstream.targets().iter().filter(|target| *target == "/").count() <= 50);
+        let forwarded = upstream.targets().iter().filter(|target| *target == "/").count();
+        assert!(forwarded <= streams().count(), "{forwarded} are more than the sound ones");
     });
 }
 
