@@ -50,8 +50,8 @@ fn single(quota: Quota) -> Single {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (plenty()), setup = single, config = at_most(123_000))]
-#[bench::refuse(args = (scarce()), setup = single, config = at_most(126_000))]
+#[bench::admit(args = (plenty()), setup = single, config = at_most(61_000))]
+#[bench::refuse(args = (scarce()), setup = single, config = at_most(88_000))]
 fn single_counter((limiter, rule): Single) -> (Single, u64) {
     let mut admitted = 0;
     for number in 1..=DECISIONS {
@@ -98,7 +98,7 @@ fn table_of_keys((table, rule): Table) -> (Table, u64) {
 // million keys and a hundred thousand decisions a second that is the usual case.
 #[library_benchmark]
 #[bench::idle(args = (plenty()), setup = filled_table, config = at_most(612_000))]
-#[bench::refuse(args = (scarce()), setup = filled_table, config = at_most(149_000))]
+#[bench::refuse(args = (scarce()), setup = filled_table, config = at_most(160_000))]
 fn table_after_a_pause((table, rule): Table) -> (Table, u64) {
     let mut admitted = 0;
     for id in 1..=DECISIONS {
@@ -170,8 +170,8 @@ fn three(last: Quota) -> [Single; 3] {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (plenty()), setup = three, config = at_most(1_013_000))]
-#[bench::refuse(args = (scarce()), setup = three, config = at_most(510_000))]
+#[bench::admit(args = (plenty()), setup = three, config = at_most(787_000))]
+#[bench::refuse(args = (scarce()), setup = three, config = at_most(480_000))]
 fn all_or_none_of_three(limiters: [Single; 3]) -> ([Single; 3], u64) {
     let mut admitted = 0;
     for number in 1..=DECISIONS {

@@ -172,7 +172,7 @@ impl Pace {
     }
 
     /// How long after `now` the clock first has granted `grains`: exact to the nanosecond.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn until(&self, now: Moment, grains: u64) -> Duration {
         let then = match self.stretch.tick_before(grains) {
             before if before < NEAR >> self.shift => self.tick_after(before, grains) << self.shift,

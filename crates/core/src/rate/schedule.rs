@@ -215,7 +215,7 @@ impl Schedule {
     }
 
     /// Asks for `cost` of a key that is `ahead`. A yes says how far ahead the key is then, and the wait.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ask(&self, reading: Reading, ahead: u64, cost: Cost) -> Verdict<(u64, Duration)> {
         let grains = self.grains(cost);
         if let Some(after) = self.at_once(ahead, grains) {
@@ -235,7 +235,7 @@ impl Schedule {
     }
 
     /// Why `grains` cannot be taken from a key that is `ahead`, if they cannot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn refusal(&self, reading: Reading, ahead: u64, grains: u64) -> Option<Refusal> {
         if grains > self.extent {
             return Some(Refusal { reason: Reason::CostAboveBurst, retry: Retry::Never });
@@ -295,7 +295,7 @@ impl Schedule {
     }
 
     /// How long until the clock has granted this many more grains.
-    #[inline]
+    #[inline(always)]
     fn until(&self, reading: Reading, grains: u64) -> Duration {
         self.pace.until(reading.now, reading.granted.saturating_add(grains))
     }
