@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use crate::machine::stolen_ticks;
+use tidegate_load::machine::CoreTime;
 
 /// How much time a run may spend on turns that do not count.
 pub struct Patience {
@@ -28,12 +28,12 @@ impl Patience {
         &mut self,
         turn: impl FnMut() -> Result<T, Box<dyn Error>>,
     ) -> Result<T, Box<dyn Error>> {
-        self.until_still(stolen_ticks, turn)
+        self.until_still(|| Ok(CoreTime::so_far()?.stolen), turn)
     }
 
     fn until_still<T>(
         &mut self,
-        mut stolen: impl FnMut() -> Result<u64, Box<dyn Error>>,
+        mut stolen: impl FnMut() -> Result<Duration, Box<dyn Error>>,
         mut turn: impl FnMut() -> Result<T, Box<dyn Error>>,
     ) -> Result<T, Box<dyn Error>> {
         loop {
@@ -66,7 +66,7 @@ mod tests {
 
     /// Which turn counts when the first two are stolen from.
     fn after_two_thefts(patience: &mut Patience) -> u64 {
-        let mut readings = [0, 3, 3, 4, 4, 4].into_iter();
+        let mut readings = [0, 3, 3, 4, 4, 4].map(Duration::from_millis).into_iter();
         let mut turns = 1..;
         let stolen = || readings.next().ok_or_else(|| "read too often".into());
         patience.until_still(stolen, || turns.next().ok_or_else(|| "unreachable".into())).unwrap()

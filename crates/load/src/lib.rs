@@ -22,6 +22,7 @@
 //! | an upstream whose capacity is known | [`service`] |
 //! | a scenario from a file, played and judged | [`drill`] |
 //! | cores that stay awake while something is measured | [`awake`] |
+//! | how much of the machine others had meanwhile | [`machine`] |
 //! | room for open files, before it is needed | [`files`] |
 //!
 //! ```
@@ -55,6 +56,7 @@ mod lane;
 mod latencies;
 mod line;
 pub mod live;
+pub mod machine;
 mod pacer;
 pub mod plan;
 pub mod report;

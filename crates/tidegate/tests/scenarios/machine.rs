@@ -1,8 +1,9 @@
 //! How much of the machine's time went to others.
 
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use tidegate_load::machine::CoreTime;
 
 /// A stretch of time, from its beginning on.
 #[derive(Debug)]
@@ -27,11 +28,6 @@ impl Stretch {
     }
 }
 
-/// What it has given to others since the machine was started.
 fn stolen() -> Duration {
-    let stat = fs::read_to_string("/proc/stat").unwrap();
-    let all = stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap();
-    // User, nice, system, idle, iowait, irq, softirq, steal: in hundredths of a second.
-    let ticks: u64 = all.split_whitespace().nth(7).unwrap().parse().unwrap();
-    Duration::from_millis(ticks * 10)
+    CoreTime::so_far().unwrap().stolen
 }
