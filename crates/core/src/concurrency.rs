@@ -27,7 +27,7 @@
 //!
 //! | how adaptive limits failed elsewhere | here |
 //! |---|---|
-//! | every response takes the timeout, so nothing is slower than before, and the limit climbs (NCL#137) | an absolute [`Objective`] |
+//! | every response takes the timeout, so nothing is slower than before, and the limit climbs (NCL#137) | an absolute [`Objective`]; and what callers did not wait for proves nothing, see [`Controller`] |
 //! | one lucky request sets the baseline for ever (NCL#37) | medians of windows, see [`Baseline`] |
 //! | a probe during an overload takes the queue for the baseline (NCL#165) | it rises only on proof |
 //! | probing for the baseline refuses requests (envoy#8337) | a probe lets *more* in, for one window |

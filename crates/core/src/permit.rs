@@ -46,7 +46,7 @@ pub enum Outcome {
 pub struct Ended {
     /// How it ended.
     pub outcome: Outcome,
-    /// How long it took; unknown for what was abandoned.
+    /// How long it took; unknown for what was abandoned, unless the work was done all the same.
     pub took: Option<Duration>,
     /// When the place was taken.
     pub taken: Moment,
@@ -96,7 +96,8 @@ where
         Self { places: Some(places), taken, note }
     }
 
-    /// Ends the work with what was learnt.
+    /// Ends the work with what was learnt. Completed as [`Outcome::Abandoned`], the work was done and nobody waited for it
+    /// any more.
     pub fn complete(mut self, now: Moment, outcome: Outcome) {
         self.end(outcome, Some(now.since(self.taken)));
     }

@@ -105,6 +105,7 @@ fn window(seconds: u64, in_flight: u32, median: Duration) -> Window {
         length: Duration::from_secs(seconds),
         latency: Some(Latency { min: median, median, mean: median }),
         succeeded,
+        unheard: 0,
         failed: 0,
         overloaded: 0,
         abandoned: 0,

@@ -44,20 +44,23 @@ fn shares() -> impl Strategy<Value = Shares> {
 fn windows() -> impl Strategy<Value = Window> {
     let counts = (0_u32..2_000, 0_u32..200, 0_u32..50, 0_u32..200);
     let median = prop_oneof![0_u64..200_000, 9_000_u64..12_000, Just(u64::MAX / 1_000)];
-    (counts, median, 0_u32..400, 0_u64..5_000).prop_map(|(counts, micros, in_flight, millis)| {
-        let median = Duration::from_micros(micros);
-        let (succeeded, failed, overloaded, abandoned) = counts;
-        Window {
-            length: Duration::from_millis(millis),
-            latency: (succeeded > 0).then_some(Latency { min: median / 2, median, mean: median }),
-            succeeded,
-            failed,
-            overloaded,
-            abandoned,
-            max_in_flight: in_flight,
-            sum_in_flight: u64::from(in_flight) * u64::from(succeeded + failed + overloaded + abandoned),
-        }
-    })
+    (counts, 0_u32..=4, median, 0_u32..400, 0_u64..5_000).prop_map(
+        |(counts, left, micros, in_flight, millis)| {
+            let median = Duration::from_micros(micros);
+            let (succeeded, failed, overloaded, abandoned) = counts;
+            Window {
+                length: Duration::from_millis(millis),
+                latency: (succeeded > 0).then_some(Latency { min: median / 2, median, mean: median }),
+                succeeded,
+                unheard: succeeded / 4 * left,
+                failed,
+                overloaded,
+                abandoned,
+                max_in_flight: in_flight,
+                sum_in_flight: u64::from(in_flight) * u64::from(succeeded + failed + overloaded + abandoned),
+            }
+        },
+    )
 }
 
 #[derive(Clone, Copy, Debug)]

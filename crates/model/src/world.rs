@@ -335,6 +335,7 @@ impl World {
         let gate = self.gate(attempt.site);
         if let Some(passed) = attempt.passed {
             let outcome = match answer {
+                Answer::Ok if attempt.pass.is_none() => Outcome::Abandoned,
                 Answer::Ok => Outcome::Ok,
                 Answer::Failed | Answer::TimedOut => Outcome::Failed,
                 Answer::Refused(_) | Answer::NotSent => Outcome::Overloaded,

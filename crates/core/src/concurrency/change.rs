@@ -23,7 +23,7 @@ pub enum Why {
     Steady,
     /// Less than half of the places were in use, so nothing was learnt about more of them.
     Unused,
-    /// Less than half of what ended had succeeded: too little to learn from.
+    /// Less than half of what ended had succeeded, or most of it slowly and for nobody: too little to learn from.
     Unproven,
     /// The time is spent in something the service depends on: fewer places would not help, more of them do while the
     /// service itself is idle.

@@ -13,10 +13,19 @@
 //!    (NCL#171). And if all places are taken although the service is known to be idle, half as many again: what
 //!    takes thirty times as long needs thirty times the places.
 //! 5. Was the last growth futile (*throughput*)? Then it is taken back.
-//! 6. More, but few succeeded (*unproven*), or growth was futile a while ago? Then it holds.
+//! 6. More, but few succeeded, or slowly and for callers who had left (*unproven*); or growth was futile a while ago?
+//!    Then it holds.
 //! 7. Has it rested for long, although requests take longer than without load? Then a *probe*: a quarter
 //!    more.
 //! 8. Never outside the operator's bounds.
+//!
+//! **Answers that nobody hears.** A caller who waits for a second and a service that takes longer: the driver sees the
+//! work done, after a second each time, whatever is in flight. Nothing is slower than before, so 1 s would become what
+//! a request takes without load, and the limit would climb for as long as it lasts (NCL#137). The objective does not
+//! help where nobody told it the callers' patience. But that they leave can be seen. A window in which most had left
+//! teaches nothing about the latency without load and about growth, and its slow answers are compared with what
+//! was known before: the limit shrinks. Where the answers are as fast as without load, callers leave for reasons of
+//! their own, and whoever stays has the limit move as ever.
 //!
 //! AIMD between 10 and 40 with an objective of 100 ms, one line a window:
 //!
@@ -150,8 +159,9 @@ impl Controller {
 
     /// What the window says about the latency without load and about the last growth.
     fn learn(&mut self, window: &Window, surroundings: Surroundings) -> Verdict {
-        // What a slow dependency adds is no baseline, and few successes among failures are no measure.
-        let is_typical = !surroundings.is_dependency_slow && !window.is_unproven();
+        // What a slow dependency adds is no baseline, few successes among failures are no measure, and what callers
+        // did not wait for is their patience at its end.
+        let is_typical = !surroundings.is_dependency_slow && !window.is_unproven() && !window.is_unheard();
         let Some(latency) = window.latency.filter(|_| is_typical) else { return Verdict::Open };
         self.baseline.observe(window.max_in_flight, latency.median);
         if surroundings.is_elsewhere() {
@@ -193,7 +203,7 @@ impl Controller {
         match payoff {
             _ if !is_more => proposal,
             _ if surroundings.is_dependency_slow => reading.hold(Why::Dependency),
-            _ if window.is_unproven() => reading.hold(Why::Unproven),
+            _ if window.is_unproven() || is_in_vain(&reading) => reading.hold(Why::Unproven),
             Verdict::Resting => reading.hold(Why::Throughput),
             Verdict::Open | Verdict::Paid | Verdict::Futile(_) => proposal,
         }
@@ -224,11 +234,7 @@ impl Controller {
 
     /// The proposal, or a probe when the limit has rested for long and requests are slow, but not too slow.
     fn probed(&mut self, reading: &Reading<'_>, proposal: Proposal) -> Proposal {
-        let is_slow =
-            reading.window.latency.zip(reading.baseline).is_some_and(|(latency, baseline)| {
-                latency.median.as_secs_f64() > baseline.as_secs_f64() * SLOW
-            });
-        if !is_slow || self.is_late(reading.window) {
+        if !is_slow(reading).unwrap_or(false) || self.is_late(reading.window) || is_in_vain(reading) {
             return proposal;
         }
         let probe = self.probe.due(reading.limit);
@@ -252,6 +258,17 @@ impl Controller {
     fn within_bounds(&self, limit: f64) -> f64 {
         limit.clamp(f64::from(self.bounds.min()), f64::from(self.bounds.max()))
     }
+}
+
+/// Whether requests take longer than without load, if both are known.
+fn is_slow(reading: &Reading<'_>) -> Option<bool> {
+    let (latency, baseline) = reading.window.latency.zip(reading.baseline)?;
+    Some(latency.median.as_secs_f64() > baseline.as_secs_f64() * SLOW)
+}
+
+/// Whether most callers had left before they were answered, and not because they would not wait at all.
+fn is_in_vain(reading: &Reading<'_>) -> bool {
+    reading.window.is_unheard() && is_slow(reading).unwrap_or(true)
 }
 
 #[cfg(test)]

@@ -123,6 +123,7 @@ mod tests {
             length: Duration::from_secs(1),
             latency: Some(Latency { min: median, median, mean: median }),
             succeeded,
+            unheard: 0,
             failed: 0,
             overloaded: 0,
             abandoned: 0,

@@ -12,10 +12,15 @@
 //! | failed     | no      | no         | an error page is quick: it must not teach that the service is fast |
 //! | overloaded | no      | no         | counted by itself, the strongest sign there is |
 //! | abandoned  | no      | no         | how long it would have taken is unknown |
+//! | abandoned, and done all the same | counts | counts | the service did the work, for nobody |
 //!
-//! All four took a place, so all four say how many were in flight. And when less than half of a window
+//! All of them took a place, so all say how many were in flight. And when less than half of a window
 //! succeeded, the window is *unproven*: a limit may shrink on it but not grow. Abandoned requests alone never
 //! shrink a limit, for a caller can abandon as many as it likes.
+//!
+//! What was done for nobody is *unheard*. It says how long the work really takes, which those who stayed to the end
+//! cannot tell: they are the ones that were fast. But when most of a window is unheard, that latency is the callers'
+//! patience at its end, and no proof of anything; see [`Controller`](super::Controller).
 //!
 //! Four requests end in a window of 100 ms:
 //!
@@ -83,7 +88,7 @@ impl Default for Windowing {
 pub struct Sample {
     /// How it ended.
     pub outcome: Outcome,
-    /// How long it took, if that is known.
+    /// How long it took, if that is known. Known of what was abandoned, it says that the work was done all the same.
     pub took: Option<Duration>,
     /// How many were in flight when it started, itself included.
     pub in_flight: u32,
@@ -109,6 +114,8 @@ pub struct Window {
     pub latency: Option<Latency>,
     /// How many requests succeeded.
     pub succeeded: u32,
+    /// How many of those nobody waited for any more.
+    pub unheard: u32,
     /// How many failed for reasons of their own.
     pub failed: u32,
     /// How many ended because the service was overloaded.
@@ -167,6 +174,12 @@ impl Window {
         u64::from(self.succeeded) * 2 < self.endings()
     }
 
+    /// Whether most of what succeeded came when its caller had left.
+    #[must_use]
+    pub const fn is_unheard(&self) -> bool {
+        self.unheard > self.succeeded / 2
+    }
+
     /// Whether those who started found nearly all of `limit` places taken.
     #[must_use]
     pub fn is_full(&self, limit: u32) -> bool {
@@ -185,6 +198,7 @@ impl Window {
 pub struct Gathering {
     latencies: Histogram,
     ended: [u32; 4],
+    unheard: u32,
     max_in_flight: u32,
     sum_in_flight: u64,
 }
@@ -192,10 +206,18 @@ pub struct Gathering {
 impl Gathering {
     /// Counts one request.
     pub fn add(&mut self, sample: Sample) {
-        if let (Outcome::Ok, Some(took)) = (sample.outcome, sample.took) {
+        let (outcome, known) = match (sample.outcome, sample.took) {
+            (Outcome::Abandoned, Some(took)) => {
+                self.unheard = self.unheard.saturating_add(1);
+                (Outcome::Ok, Some(took))
+            }
+            (Outcome::Ok, took) => (Outcome::Ok, took),
+            (outcome @ (Outcome::Failed | Outcome::Overloaded | Outcome::Abandoned), _) => (outcome, None),
+        };
+        if let Some(took) = known {
             self.latencies.add(took);
         }
-        let ended = &mut self.ended[sample.outcome as usize];
+        let ended = &mut self.ended[outcome as usize];
         *ended = ended.saturating_add(1);
         self.max_in_flight = self.max_in_flight.max(sample.in_flight);
         self.sum_in_flight = self.sum_in_flight.saturating_add(u64::from(sample.in_flight));
@@ -226,6 +248,7 @@ impl Gathering {
         for (mine, theirs) in self.ended.iter_mut().zip(other.ended) {
             *mine = mine.saturating_add(theirs);
         }
+        self.unheard = self.unheard.saturating_add(other.unheard);
         self.max_in_flight = self.max_in_flight.max(other.max_in_flight);
         self.sum_in_flight = self.sum_in_flight.saturating_add(other.sum_in_flight);
         *other = Self::default();
@@ -241,6 +264,7 @@ impl Gathering {
             length: now.since(opened),
             latency: latency.map(|((min, median), mean)| Latency { min, median, mean }),
             succeeded: count(Outcome::Ok),
+            unheard: gathered.unheard,
             failed: count(Outcome::Failed),
             overloaded: count(Outcome::Overloaded),
             abandoned: count(Outcome::Abandoned),
@@ -291,6 +315,22 @@ mod tests {
         let window = window(&[(Outcome::Abandoned, 0, 40); 12]);
         assert_eq!((window.latency, window.max_in_flight, window.abandoned), (None, 40, 12));
         assert!(window.is_unproven() && !window.is_overloaded());
+    }
+
+    #[test]
+    fn work_done_for_nobody_says_how_long_it_takes_and_is_told_apart() {
+        let took = Some(Duration::from_millis(300));
+        let mut gathering = Gathering::default();
+        for (outcome, took) in [(Outcome::Ok, took), (Outcome::Abandoned, took), (Outcome::Abandoned, None)] {
+            gathering.add(Sample { outcome, took, in_flight: 1 });
+        }
+        let mut main = Gathering::default();
+        main.drain(&mut gathering);
+        let window = main.close(Moment::ORIGIN, Moment::from_nanos(1));
+        assert_eq!((window.succeeded, window.unheard, window.abandoned), (2, 1, 1));
+        assert_eq!(window.latency.map(|latency| latency.mean), took);
+        assert!(!window.is_unheard());
+        assert!(Window { unheard: 2, ..window }.is_unheard());
     }
 
     #[test]

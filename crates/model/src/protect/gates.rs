@@ -39,6 +39,9 @@ impl Gate for Fixed {
     }
 }
 
+/// What the gateway waits for an answer where nobody says otherwise. How long callers do is not for it to know.
+const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// An adaptive limit with its queue: whoever finds no place waits, the more critical in front.
 #[derive(Debug)]
 pub(super) struct Guarded {
@@ -67,7 +70,7 @@ impl Guarded {
     /// instead of .972 to .978, and is further from P of O1. Either passes with ten.
     fn made_of(patience: Duration, start: u32) -> Result<Self, Invalid> {
         let bounds = concurrency::Bounds::new(2..=400)?.starting_at(start)?;
-        let controller = Controller::new(Vegas, bounds, Objective::half_of(patience)?);
+        let controller = Controller::new(Vegas, bounds, Objective::half_of(UPSTREAM_TIMEOUT)?);
         Ok(Self {
             limiter: Arc::new(Adaptive::new(controller, Windowing::default(), Moment::ORIGIN)),
             queue: Queue::new(queue::Bounds::new(patience / 4)?, Order::Fifo)?,

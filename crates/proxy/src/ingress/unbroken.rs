@@ -12,8 +12,9 @@
 //!
 //! So what was sent goes on without its caller, until it is answered or its
 //! [grace](tidegate_tower::Bulkhead::grace) is over: longer work is cut off, so that a service that watches its
-//! connections can stop. Its place and its connection are held meanwhile, and how long it took is learnt, which those who stayed to the end cannot tell: they
-//! are the ones that were fast.
+//! connections can stop. Its place and its connection are held meanwhile. How long it took, or how long at least where it
+//! was cut off, is learnt as work that was done for nobody: those who stayed to the end cannot tell, for they are the ones
+//! that were fast, and where nobody stayed it is no proof that the service is well.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +22,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task_local;
 use tokio::time::timeout;
+
+task_local! {
+    /// Known where a request goes on without its caller.
+    static ALONE: ();
+}
+
+/// Whether the request that is being worked on has lost its caller.
+pub(super) fn is_alone() -> bool {
+    ALONE.try_with(|()| ()).is_ok()
+}
 
 /// A request that has been sent on; dropped, it goes on for a while. Boxed, so that what leads to it stays small.
 pub(super) struct Unbroken<F>
@@ -66,7 +78,7 @@ where
     fn drop(&mut self) {
         // Without a runtime the worker has ended, and all of its work with it.
         if let (Some(sent), Ok(runtime)) = (self.sent.take(), Handle::try_current()) {
-            drop(runtime.spawn(timeout(self.grace, sent)));
+            drop(runtime.spawn(timeout(self.grace, ALONE.scope((), sent))));
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
-use tidegate_tower::Bulkhead;
+use tidegate_core::permit::Outcome;
 use tidegate_tower::bulkhead::{self, Place};
+use tidegate_tower::{Bulkhead, Clock};
 
+use super::unbroken;
 use crate::settings::Settings;
 use crate::stay::{Arrival, Stay};
 use crate::upstream::{CallFailure, RequestBody, Upstream, UpstreamBody, orca};
@@ -65,13 +67,38 @@ impl Hold {
     }
 }
 
+/// How a request holds its place while there is no answer.
+struct Unanswered<'a> {
+    hold: Hold,
+    clock: &'a dyn Clock,
+}
+
+impl Unanswered<'_> {
+    fn answered(mut self) -> Hold {
+        std::mem::replace(&mut self.hold, Hold::Nothing)
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        // Cut off when its grace was over: the work takes so long at least. Were only answers heard of, a service too slow
+        // to give any would look as fast as ever.
+        if unbroken::is_alone()
+            && let Hold::Place(place) = std::mem::replace(&mut self.hold, Hold::Nothing)
+        {
+            place.complete(self.clock.moment(), Outcome::Abandoned);
+        }
+    }
+}
+
 impl Visit {
     /// Asks the upstream.
     pub(super) async fn go(self) -> Result<Response<UpstreamBody>, CallFailure> {
         let Self { worker, settings, upstream, hold, request } = self;
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
+        let unanswered = Unanswered { hold, clock: &*settings.clock };
         let mut answered = upstream.call(worker.number, worker.ticks().now(), request).await;
-        if let Some(place) = hold.taken() {
+        if let Some(place) = unanswered.answered().taken() {
             match &mut answered {
                 Ok(response) => learn(&worker, &settings, upstream, place, response),
                 Err(failure) => {
@@ -103,7 +130,10 @@ fn learn(
             worker.shared.signals.tell(signal, now, value);
         }
     }
-    let outcome = bulkhead::outcome(response);
+    let outcome = match bulkhead::outcome(response) {
+        Outcome::Ok if unbroken::is_alone() => Outcome::Abandoned,
+        outcome => outcome,
+    };
     let linger = if response.body().is_whole() { None } else { upstream.door(worker.number).linger() };
     match linger {
         None => place.complete(now, outcome),

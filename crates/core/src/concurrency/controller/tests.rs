@@ -13,6 +13,7 @@ fn window(in_flight: u32, millis: u64) -> Window {
         length: Duration::from_secs(1),
         latency: Some(Latency { min: median, median, mean: median }),
         succeeded: whole(f64::from(in_flight) / median.as_secs_f64()),
+        unheard: 0,
         failed: 0,
         overloaded: 0,
         abandoned: 0,
@@ -104,6 +105,52 @@ fn windows_in_which_most_failed_or_were_abandoned_never_grow_the_limit() {
     let mut limit = controller(Vegas, 1..=100);
     let nothing = Window { latency: None, succeeded: 0, abandoned: 60, ..window(20, 1) };
     assert_eq!(limit.update(&nothing, QUIET), change(20, 20, Why::Unproven));
+}
+
+#[test]
+fn answers_that_nobody_hears_never_grow_the_limit() {
+    // M6: the objective is far away, and after a while of health every caller leaves just before the answer.
+    for healthy in [0, 60] {
+        for mut limit in far_from_their_objective() {
+            for _ in 0..healthy {
+                let _ = limit.update(&window(12, 10), QUIET);
+            }
+            let baseline = limit.baseline();
+            for _ in 0..600 {
+                let late = window(limit.limit(), 1_000);
+                let change = limit.update(&Window { unheard: late.succeeded, ..late }, QUIET);
+                assert!(change.to <= change.from, "{} {change}", limit.algorithm());
+            }
+            assert_eq!(limit.baseline(), baseline);
+            // It is over when somebody hears again.
+            let before = limit.limit();
+            for _ in 0..5 {
+                let _ = limit.update(&window(limit.limit(), 10), QUIET);
+            }
+            assert!(limit.limit() > before, "{}", limit.algorithm());
+        }
+    }
+}
+
+#[test]
+fn callers_who_never_wait_do_not_keep_the_limit_from_growing() {
+    for mut limit in far_from_their_objective() {
+        let _ = limit.update(&window(12, 10), QUIET);
+        let quick = window(20, 10);
+        let change = limit.update(&Window { unheard: quick.succeeded, ..quick }, QUIET);
+        assert!(change.to > change.from, "{} {change}", limit.algorithm());
+    }
+}
+
+fn far_from_their_objective() -> [Controller; 3] {
+    let objective = Objective::latency(Duration::from_secs(30)).unwrap();
+    let bounds = Bounds::new(5..=200).unwrap();
+    let backoff = Ratio::new(0.9).unwrap();
+    [
+        Controller::new(Aimd::new(backoff, objective.target()).unwrap(), bounds, objective),
+        Controller::new(Vegas, bounds, objective),
+        Controller::new(Gradient::default(), bounds, objective),
+    ]
 }
 
 #[test]
