@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -10,13 +11,15 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+use tokio::time::timeout_at;
 
+use self::dial::dial;
 use self::http1::Http1;
 
 mod answer;
+mod dial;
 mod http1;
 
 type Body = Full<Bytes>;
@@ -50,24 +53,30 @@ pub(crate) struct H2 {
 }
 
 impl Connection {
-    /// Sends the request and reads the answer to its last byte. A connection whose answer nobody waits for any more
-    /// is closed (HTTP/1.1), or its stream is (HTTP/2).
+    /// Sends the request and reads the answer to its last byte, until the deadline. A connection whose answer nobody
+    /// waits for any more is closed (HTTP/1.1), or its stream is (HTTP/2).
     pub(crate) async fn exchange(
         &mut self,
         addresses: &[SocketAddr],
         request: Request<Bytes>,
+        deadline: Instant,
     ) -> Result<StatusCode, Failure> {
+        let deadline = deadline.into();
         match self {
             Self::Http1(kept) => {
                 // Taken out until the answer is read: if this future is dropped, so is the connection.
-                let (status, connection) = Http1::exchange(kept.take(), addresses, &request).await?;
+                let (status, connection) =
+                    Http1::exchange(kept.take(), addresses, &request, deadline).await?;
                 *kept = connection;
                 Ok(status)
             }
             Self::H2(shared) => {
-                let mut sender = H2::sender(shared, addresses).await?;
-                finish(sender.send_request(request.map(Full::new)).await.map_err(|error| failure(&error))?)
-                    .await
+                let exchange = async {
+                    let mut sender = H2::sender(shared, addresses).await?;
+                    let sent = sender.send_request(request.map(Full::new)).await;
+                    finish(sent.map_err(|error| failure(&error))?).await
+                };
+                timeout_at(deadline, exchange).await.unwrap_or(Err(Failure::TimedOut))
             }
         }
     }
@@ -85,7 +94,7 @@ impl H2 {
         {
             return Ok(connection.sender.clone());
         }
-        let stream = connect(addresses).await?;
+        let stream = dial(addresses).await.map_err(|_| Failure::Connect)?;
         let (sender, connection) = http2::Builder::new(LocalExecutor)
             .handshake(TokioIo::new(stream))
             .await
@@ -93,15 +102,6 @@ impl H2 {
         *kept = Some(Self { sender: sender.clone(), _driver: Driver::of(connection) });
         Ok(sender)
     }
-}
-
-async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Failure> {
-    let stream = TcpStream::connect(addresses).await.map_err(|_| Failure::Connect)?;
-    stream.set_nodelay(true).map_err(|_| Failure::Connect)?;
-    // Callers of many machines have ports enough. Ours come from one, which keeps the port of a connection that is closed
-    // in the usual way for a minute: if ten thousand a second give up, three seconds of it take all 28 000.
-    stream.set_zero_linger().map_err(|_| Failure::Connect)?;
-    Ok(stream)
 }
 
 async fn finish(mut response: Response<Incoming>) -> Result<StatusCode, Failure> {

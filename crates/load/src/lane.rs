@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::arrivals::Arrival;
-use crate::connection::{Connection, Failure};
+use crate::connection::Connection;
 use crate::line::{Line, Taken, Turn};
 use crate::plan::{Persistence, Prepared};
 use crate::tally::{Attempted, Tally};
@@ -65,11 +65,10 @@ impl Shared {
         let gives_up = arrival.due.saturating_add(patience);
         for number in 1.. {
             let left = gives_up.saturating_sub(self.start.get().elapsed());
-            let exchange = connection.exchange(&self.addresses, class.request(arrival.key));
             // From now, not from the moment it was due: what stood in line nearly as long as its callers have patience
             // would time out at once, and a server that is never overloaded would seem to answer nothing.
-            let timeout = tokio::time::timeout(self.timeout.min(left), exchange);
-            let how = timeout.await.unwrap_or(Err(Failure::TimedOut));
+            let deadline = Instant::now() + self.timeout.min(left);
+            let how = connection.exchange(&self.addresses, class.request(arrival.key), deadline).await;
             let ended = self.start.get().elapsed();
             let is_well = how.is_ok_and(|status| status.is_success());
             let is_last = is_well || number >= attempts || ended.saturating_add(pause) >= gives_up;
