@@ -54,12 +54,12 @@ fn a_bad_policy_changes_nothing() {
 fn callers_who_left_before_they_were_looked_at_take_nothing() {
     let upstream = Upstream::ok();
     let gateway = Gateway::start(&policy(&upstream, "2/h"));
-    gateway.signal(Signal::STOP);
-    for _ in 0..20 {
-        let mut caller = Wire::new(TcpStream::connect(gateway.address()).unwrap());
-        caller.send(request("GET", "/", &[], ""));
-    }
-    gateway.signal(Signal::CONT);
+    gateway.while_stopped(|| {
+        for _ in 0..20 {
+            let mut caller = Wire::new(TcpStream::connect(gateway.address()).unwrap());
+            caller.send(request("GET", "/", &[], ""));
+        }
+    });
     assert_eq!(gateway.statuses(3, "/", &[]), [200, 200, 429]);
 }
 

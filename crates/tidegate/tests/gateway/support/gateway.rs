@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use rustix::process::Signal;
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 
 use super::client::Client;
 use super::lines::Lines;
@@ -114,8 +114,22 @@ impl Gateway {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+        kill_process(self.process_id(), signal).unwrap();
+    }
+
+    /// Does something while the gateway stands still, all of its threads.
+    pub fn while_stopped(&self, something: impl FnOnce()) {
+        self.signal(Signal::STOP);
+        // A signal is only sent by then, and a worker may still be at work. The last thread to stop is reported.
+        let (_, status) =
+            waitpid(Some(self.process_id()), WaitOptions::UNTRACED).unwrap().expect("it is waited for");
+        assert!(status.stopped(), "{status:?}");
+        something();
+        self.signal(Signal::CONT);
+    }
+
+    fn process_id(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap()
     }
 
     /// Waits for its end, which something must have caused.
