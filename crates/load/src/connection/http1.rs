@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use bytes::{Buf, Bytes};
 use http::{Method, Request, StatusCode, header};
 use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
@@ -64,11 +65,10 @@ impl Http1 {
         Ok((answer.status, (is_sent && answer.is_kept && !is_last).then_some(connection)))
     }
 
-    /// Whether the server has neither closed it, as is its right between requests, nor said anything unasked, as far as
-    /// the runtime has noticed.
+    /// Whether the server has neither closed it, as is its right between requests, nor said anything unasked. Asks the
+    /// system, since the runtime may not have noticed.
     fn lives(&self) -> bool {
-        let looked = self.stream.try_read(&mut [0]);
-        looked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        rustix::io::read(&self.stream, &mut [0]) == Err(Errno::AGAIN)
     }
 
     /// The answer to a request, and whether that was sent as a whole. A server may answer sooner, or want no more; it may
