@@ -16,15 +16,18 @@
 //! as the service's.
 //!
 //! The same at the other end: while the body of a request is still coming, the service waits for the caller. Short bodies
-//! are waited for before a place is asked for; a long one holds its place for 500 ms at most until it has come.
+//! are waited for before a place is asked for; a long one holds its place for 500 ms at most, then lends it to others.
+//! When the last of it has come, the service is at work, and the request takes a place again, beyond the limit if all are
+//! taken: it cannot be turned away any more, but others can wait.
 //!
 //! All whose callers are waited for hold no more than half of the places together. Beyond that the others come first:
-//! such requests are sent on without a place, and such answers give theirs back with their head.
+//! such requests lend theirs from the beginning, and such answers give theirs back with their head.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tidegate_core::Moment;
 use tidegate_core::permit::Outcome;
+use tidegate_core::{Criticality, Moment};
+use tidegate_tower::Bulkhead;
 use tidegate_tower::bulkhead::{Linger, Place};
 
 /// After so many milliseconds an answer is a stream. Below the length of a window of the limit, which would otherwise
@@ -37,9 +40,18 @@ enum Held {
     /// Its answer has begun.
     Begun { place: Place, head: Moment, outcome: Outcome, _linger: Linger },
     /// The body of its request is still coming.
-    Upload { place: Place, _linger: Linger },
+    Upload { place: Place, again: Again, _linger: Linger },
+    /// So it is, and the place is lent to others.
+    Lent(Again),
     /// The body of its request has come, and the service is at work.
     Served(Place),
+}
+
+/// Where a request takes a place again that it has lent.
+#[derive(Debug)]
+pub(crate) struct Again {
+    pub(crate) door: Arc<Bulkhead>,
+    pub(crate) criticality: Criticality,
 }
 
 /// A place as both see it who may end it.
@@ -51,25 +63,45 @@ pub(crate) struct Stay(Shared);
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        end(&self.0);
+        // A place comes back while nothing is locked: it goes to the next, who may be anybody.
+        let held = lock(&self.0).take();
+        match held {
+            Some(Held::Begun { place, head, outcome, .. }) => place.complete(head, outcome),
+            Some(Held::Upload { place, .. }) => place.undo(),
+            Some(Held::Lent(_) | Held::Served(_)) | None => {}
+        }
     }
 }
 
-fn end(held: &Mutex<Option<Held>>) {
-    // Not while it is locked: a place that comes back goes to the next, who may be anybody.
-    let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match held {
-        Some(Held::Begun { place, head, outcome, .. }) => place.complete(head, outcome),
-        Some(Held::Upload { place, .. }) => place.undo(),
-        Some(Held::Served(_)) | None => {}
+/// It has been held for too long.
+fn outstays(shared: &Mutex<Option<Held>>) {
+    let mut held = lock(shared);
+    match held.take() {
+        Some(Held::Begun { place, head, outcome, .. }) => {
+            drop(held);
+            place.complete(head, outcome);
+        }
+        Some(Held::Upload { place, again, .. }) => {
+            *held = Some(Held::Lent(again));
+            drop(held);
+            place.undo();
+        }
+        other @ (Some(Held::Lent(_) | Held::Served(_)) | None) => *held = other,
     }
 }
 
 impl Stay {
+    /// That of a request whose body is still coming, and whose place is lent to others.
+    pub(crate) fn lending(place: Place, again: Again) -> Self {
+        place.undo();
+        Self(Arc::new(Mutex::new(Some(Held::Lent(again)))))
+    }
+
     /// The place, if it is still held.
     pub(crate) fn take(self) -> Option<Place> {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).take()? {
+        match lock(&self.0).take()? {
             Held::Begun { place, .. } | Held::Upload { place, .. } | Held::Served(place) => Some(place),
+            Held::Lent(_) => None,
         }
     }
 
@@ -85,10 +117,13 @@ pub(crate) struct Arrival(Shared);
 
 impl Arrival {
     pub(crate) fn has_come(self) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.0);
         *held = match held.take() {
             Some(Held::Upload { place, .. }) => Some(Held::Served(place)),
-            other => other,
+            Some(Held::Lent(Again { door, criticality })) => {
+                Some(Held::Served(door.enter_anyway(criticality)))
+            }
+            other @ (Some(Held::Begun { .. } | Held::Served(_)) | None) => other,
         };
     }
 }
@@ -105,32 +140,32 @@ impl Stays {
     }
 
     /// Keeps the place of a request whose body is still coming.
-    pub(crate) fn upload(&self, now: u64, place: Place, linger: Linger) -> Stay {
-        self.hold(now, Held::Upload { place, _linger: linger })
+    pub(crate) fn upload(&self, now: u64, place: Place, again: Again, linger: Linger) -> Stay {
+        self.hold(now, Held::Upload { place, again, _linger: linger })
     }
 
     fn hold(&self, now: u64, held: Held) -> Stay {
         let held = Arc::new(Mutex::new(Some(held)));
-        self.lock().push((now, Arc::clone(&held)));
+        lock(&self.0).push((now, Arc::clone(&held)));
         Stay(held)
     }
 
     /// Ends those that have been held for too long, and forgets those that have ended.
     pub(crate) fn end_old(&self, now: u64) {
         let old: Vec<_> = {
-            let mut stays = self.lock();
+            let mut stays = lock(&self.0);
             // What only we know of has ended, and what is served is not held for too long.
             stays.retain(|(_, held)| Arc::strong_count(held) > 1 && !is_served(held));
             stays.extract_if(.., |(since, _)| now.saturating_sub(*since) >= STREAMS_AFTER).collect()
         };
-        old.iter().for_each(|(_, held)| end(held));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Shared)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        old.iter().for_each(|(_, held)| outstays(held));
     }
 }
 
 fn is_served(held: &Mutex<Option<Held>>) -> bool {
-    matches!(*held.lock().unwrap_or_else(PoisonError::into_inner), Some(Held::Served(_)))
+    matches!(*lock(held), Some(Held::Served(_)))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

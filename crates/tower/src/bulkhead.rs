@@ -210,6 +210,12 @@ impl Bulkhead {
         self.wait(now, criticality, who().key)
     }
 
+    /// A place for a request that its upstream is at work on already, beyond the limit if all are taken: others wait then.
+    pub fn enter_anyway(self: &Arc<Self>, criticality: Criticality) -> Place {
+        let shared = &self.shared;
+        shared.limiter.admit_anyway(Arc::clone(self), shared.clock.moment(), criticality)
+    }
+
     /// What [`enter`](Self::enter) would make of a request now; takes and counts nothing.
     #[must_use]
     pub fn foresee(&self, criticality: Criticality, who: Who) -> Foreseen {

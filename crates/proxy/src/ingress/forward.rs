@@ -20,6 +20,7 @@ use crate::connection::http1::body::{BrokenOff, CallerBody};
 use crate::criticality;
 use crate::head::{self, Forwards};
 use crate::settings::Settings;
+use crate::stay::Again;
 use crate::upstream::{CallFailure, Patient, UpstreamBody};
 
 pub(super) struct Forward {
@@ -94,15 +95,20 @@ impl Forward {
             (request.version() == Version::HTTP_2).then(|| caller.listener.spec().body_idle_timeout);
         head::send_on(&mut request, &caller.hop, sent.settings.server.client_address, is_upgrade);
         let found = sent.admission.admitted().map(Admitted::criticality);
-        let found = found.filter(|_| sent.settings.tells_criticality);
-        criticality::tell(request.headers_mut(), found, caller.hop.is_trusted);
+        let told = found.filter(|_| sent.settings.tells_criticality);
+        criticality::tell(request.headers_mut(), told, caller.hop.is_trusted);
         let (worker, settings) = (Arc::clone(&caller.worker), Arc::clone(&sent.settings));
         let Some(door) = settings.upstreams.get(upstream).map(|upstream| upstream.door(worker.number)) else {
             return sent.trouble(Trouble::NoRoute);
         };
         let grace = door.grace();
-        let has_come = request.body().has_come();
-        let hold = Hold::of(place, has_come, door, &worker);
+        let hold = match (place, found) {
+            (None, _) => Hold::Nothing,
+            (Some(place), Some(criticality)) if !request.body().has_come() => {
+                Hold::upload(place, Again { door: Arc::clone(door), criticality }, &worker)
+            }
+            (Some(place), _) => Hold::Place(place),
+        };
         let arrival = hold.arrival();
         let request = request.map(|body| {
             let body = Patient::new(body, patience).telling(arrival);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use tidegate_core::permit::Outcome;
+use tidegate_tower::Clock;
 use tidegate_tower::bulkhead::{self, Place};
-use tidegate_tower::{Bulkhead, Clock};
 
 use super::unbroken;
 use crate::settings::Settings;
-use crate::stay::{Arrival, Stay};
+use crate::stay::{Again, Arrival, Stay};
 use crate::upstream::{CallFailure, RequestBody, Upstream, UpstreamBody, orca};
 use crate::worker::Worker;
 
@@ -30,24 +30,17 @@ pub(super) enum Hold {
     Nothing,
     /// Until it is answered.
     Place(Place),
-    /// As long, unless its body takes too long to come.
+    /// As long, but lends it to others while its body takes too long to come.
     Upload(Stay),
 }
 
 impl Hold {
-    /// How a request holds the place it was given, depending on whether its body has come.
-    pub(super) fn of(place: Option<Place>, has_come: bool, door: &Arc<Bulkhead>, worker: &Worker) -> Self {
-        let Some(place) = place else { return Self::Nothing };
-        if has_come {
-            return Self::Place(place);
-        }
-        match door.linger() {
-            Some(linger) => Self::Upload(worker.stays.upload(worker.ticks().now(), place, linger)),
-            None => {
-                place.undo();
-                Self::Nothing
-            }
-        }
+    /// How a request holds the place it was given, while its body is still coming.
+    pub(super) fn upload(place: Place, again: Again, worker: &Worker) -> Self {
+        Self::Upload(match again.door.linger() {
+            Some(linger) => worker.stays.upload(worker.ticks().now(), place, again, linger),
+            None => Stay::lending(place, again),
+        })
     }
 
     /// Who is told when the body has come, if that matters.

@@ -19,6 +19,7 @@ mod reloading;
 mod retries;
 mod rules;
 mod streams;
+mod uploads;
 mod waiting;
 
 use std::net::{Ipv4Addr, SocketAddr};

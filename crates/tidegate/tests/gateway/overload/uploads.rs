@@ -1,0 +1,90 @@
+//! Requests whose bodies are slow to come lend their places, and take one again when the service is at work.
+
+use super::{Guarded, ONE};
+use crate::support::{Client, Latch, Upstream, Wire};
+
+/// Two places, of which one may be held by whoever is waited for.
+const TWO: &str = "algorithm = 'fixed'\nmax = 2\nqueue = { timeout = '0s' }";
+
+/// Works on uploads until the latch opens, and answers everything else at once.
+fn serve(wire: &mut Wire, latch: &Latch) {
+    while let Some(request) = wire.request() {
+        if request.target() == "/upload" {
+            latch.wait();
+        }
+        wire.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    }
+}
+
+fn start(concurrency: &str) -> (Guarded, Latch, Upstream) {
+    let latch = Latch::default();
+    let held = latch.clone();
+    let upstream = Upstream::scripted(move |wire| serve(wire, &held));
+    (Guarded::before(&upstream, concurrency, ""), latch, upstream)
+}
+
+/// Sends the beginning of a body, and waits until the service has some of it.
+fn begin_upload(guarded: &Guarded, upstream: &Upstream) -> Client {
+    let before = upstream.bytes();
+    let mut caller = guarded.gateway.connect();
+    caller.send("POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    while upstream.bytes() == before {
+        std::thread::yield_now();
+    }
+    caller
+}
+
+fn end_upload(caller: &mut Client) {
+    caller.send("0\r\n\r\n");
+}
+
+#[test]
+fn an_upload_lends_the_only_place_and_takes_it_again_when_all_of_it_has_come() {
+    let (guarded, latch, upstream) = start(ONE);
+    let mut caller = begin_upload(&guarded, &upstream);
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 200, "the service waits for the caller");
+    end_upload(&mut caller);
+    guarded.until(|orders| orders["in_flight"] == 1);
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 503, "the service is at work");
+    latch.open();
+    assert_eq!(caller.response().status(), 200);
+    guarded.until(|orders| orders["in_flight"] == 0);
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 200);
+}
+
+#[test]
+fn an_upload_holds_its_place_for_a_moment_then_lends_it_and_takes_one_again() {
+    let (guarded, latch, upstream) = start(TWO);
+    let mut caller = begin_upload(&guarded, &upstream);
+    assert_eq!(guarded.orders()["in_flight"], 1, "it may be quick");
+    guarded.until(|orders| orders["in_flight"] == 0);
+    end_upload(&mut caller);
+    guarded.until(|orders| orders["in_flight"] == 1);
+    latch.open();
+    assert_eq!(caller.response().status(), 200);
+    guarded.until(|orders| orders["in_flight"] == 0);
+}
+
+#[test]
+fn uploads_that_are_worked_on_together_count_beyond_the_limit_and_keep_others_out() {
+    let (guarded, latch, upstream) = start(ONE);
+    let mut callers: Vec<Client> = (0..3).map(|_| begin_upload(&guarded, &upstream)).collect();
+    callers.iter_mut().for_each(end_upload);
+    guarded.until(|orders| orders["in_flight"] == 3);
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 503);
+    latch.open();
+    assert!(callers.iter_mut().all(|caller| caller.response().status() == 200));
+    guarded.until(|orders| orders["in_flight"] == 0);
+}
+
+#[test]
+fn an_upload_that_breaks_off_leaves_nothing_behind() {
+    for concurrency in [ONE, TWO] {
+        let (guarded, _latch, upstream) = start(concurrency);
+        for _ in 0..3 {
+            begin_upload(&guarded, &upstream).cut();
+        }
+        guarded.until(|orders| orders["in_flight"] == 0);
+        assert_eq!(guarded.gateway.get("/", &[]).status(), 200);
+    }
+}
