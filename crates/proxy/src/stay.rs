@@ -45,6 +45,8 @@ enum Held {
     Lent(Again),
     /// The body of its request has come, and the service is at work.
     Served(Place),
+    /// The body of its request has broken off.
+    BrokenOff,
 }
 
 /// Where a request takes a place again that it has lent.
@@ -68,7 +70,7 @@ impl Drop for Stay {
         match held {
             Some(Held::Begun { place, head, outcome, .. }) => place.complete(head, outcome),
             Some(Held::Upload { place, .. }) => place.undo(),
-            Some(Held::Lent(_) | Held::Served(_)) | None => {}
+            Some(Held::Lent(_) | Held::Served(_) | Held::BrokenOff) | None => {}
         }
     }
 }
@@ -86,7 +88,7 @@ fn outstays(shared: &Mutex<Option<Held>>) {
             drop(held);
             place.undo();
         }
-        other @ (Some(Held::Lent(_) | Held::Served(_)) | None) => *held = other,
+        other @ (Some(Held::Lent(_) | Held::Served(_) | Held::BrokenOff) | None) => *held = other,
     }
 }
 
@@ -97,21 +99,31 @@ impl Stay {
         Self(Arc::new(Mutex::new(Some(Held::Lent(again)))))
     }
 
+    /// That of a request whose body is still coming, and which has no place.
+    pub(crate) fn without_place() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Whether the body of the request has broken off.
+    pub(crate) fn has_broken_off(&self) -> bool {
+        matches!(*lock(&self.0), Some(Held::BrokenOff))
+    }
+
     /// The place, if it is still held.
     pub(crate) fn take(self) -> Option<Place> {
         match lock(&self.0).take()? {
             Held::Begun { place, .. } | Held::Upload { place, .. } | Held::Served(place) => Some(place),
-            Held::Lent(_) => None,
+            Held::Lent(_) | Held::BrokenOff => None,
         }
     }
 
-    /// Who is told when the body of the request has come.
+    /// Who is told when the body of the request has come or broken off.
     pub(crate) fn arrival(&self) -> Arrival {
         Arrival(Arc::clone(&self.0))
     }
 }
 
-/// Told when the body of a request has come.
+/// Told when the body of a request has come or broken off.
 #[derive(Debug)]
 pub(crate) struct Arrival(Shared);
 
@@ -123,8 +135,14 @@ impl Arrival {
             Some(Held::Lent(Again { door, criticality })) => {
                 Some(Held::Served(door.enter_anyway(criticality)))
             }
-            other @ (Some(Held::Begun { .. } | Held::Served(_)) | None) => other,
+            other @ (Some(Held::Begun { .. } | Held::Served(_) | Held::BrokenOff) | None) => other,
         };
+    }
+
+    pub(crate) fn has_broken_off(self) {
+        let before = lock(&self.0).replace(Held::BrokenOff);
+        // Not while it is locked: its place goes to the next.
+        drop(before);
     }
 }
 

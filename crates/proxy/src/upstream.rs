@@ -47,15 +47,17 @@ pub(crate) enum CallFailure {
     Silent,
     /// All connections that may be held are in use.
     Busy,
+    /// The body of the request broke off.
+    CallerGone,
 }
 
 impl CallFailure {
-    /// What it says about how much the upstream bears; nothing if it was not asked.
+    /// What it says about how much the upstream bears; nothing if it was not asked, or not to the end.
     pub(crate) const fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Unconnected | Self::Broken => Some(Outcome::Failed),
             Self::Silent => Some(Outcome::Overloaded),
-            Self::Busy => None,
+            Self::Busy | Self::CallerGone => None,
         }
     }
 }
@@ -75,12 +77,21 @@ pub enum AttemptOutcome {
     Timeout,
     /// No connection was free.
     Busy,
+    /// The body of the request broke off.
+    CallerGone,
 }
 
 impl AttemptOutcome {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Ok, Self::Error, Self::ConnectFailure, Self::Reset, Self::Timeout, Self::Busy];
+    pub const ALL: [Self; 7] = [
+        Self::Ok,
+        Self::Error,
+        Self::ConnectFailure,
+        Self::Reset,
+        Self::Timeout,
+        Self::Busy,
+        Self::CallerGone,
+    ];
 
     /// What it is called in metrics.
     #[must_use]
@@ -92,6 +103,7 @@ impl AttemptOutcome {
             Self::Reset => "reset",
             Self::Timeout => "timeout",
             Self::Busy => "busy",
+            Self::CallerGone => "caller_gone",
         }
     }
 }
@@ -133,12 +145,13 @@ impl Upstream {
         &self.doors[worker % self.doors.len()]
     }
 
-    /// Asks it.
+    /// Asks it. When there is no answer, `is_caller_gone` says whether that is the caller's doing.
     pub(crate) async fn call(
         &self,
         worker: usize,
         now: u64,
         request: Request<RequestBody>,
+        is_caller_gone: impl Fn() -> bool,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         let answered = match self.spec.timeout {
             None => self.attempt(worker, now, request).await,
@@ -148,6 +161,8 @@ impl Upstream {
                 answered.unwrap_or(Err(CallFailure::Silent))
             }
         };
+        let answered =
+            answered.map_err(|failure| if is_caller_gone() { CallFailure::CallerGone } else { failure });
         let outcome = match &answered {
             Ok(response) if response.status().is_server_error() => AttemptOutcome::Error,
             Ok(_) => AttemptOutcome::Ok,
@@ -155,6 +170,7 @@ impl Upstream {
             Err(CallFailure::Broken) => AttemptOutcome::Reset,
             Err(CallFailure::Silent) => AttemptOutcome::Timeout,
             Err(CallFailure::Busy) => AttemptOutcome::Busy,
+            Err(CallFailure::CallerGone) => AttemptOutcome::CallerGone,
         };
         if let Some(Attempts(counts)) = self.attempts.get(worker) {
             counts[outcome as usize].fetch_add(1, Ordering::Relaxed);

@@ -23,6 +23,9 @@ use crate::settings::Settings;
 use crate::stay::Again;
 use crate::upstream::{CallFailure, Patient, UpstreamBody};
 
+/// The body of the request ended too soon.
+const BROKEN_OFF: Trouble = Trouble::Unclear("the request broke off");
+
 pub(super) struct Forward {
     pub(super) settings: Arc<Settings>,
     pub(super) speech: Speech,
@@ -77,7 +80,7 @@ impl Forward {
     /// Its body ended too soon.
     pub(super) fn broken_off(self: Box<Self>) -> Response<AnswerBody> {
         let Self { settings, speech, admission, ticket, .. } = *self;
-        Sent { settings, speech, admission, ticket }.trouble(Trouble::Unclear("the request broke off"))
+        Sent { settings, speech, admission, ticket }.trouble(BROKEN_OFF)
     }
 
     /// Asks the upstream.
@@ -102,12 +105,11 @@ impl Forward {
             return sent.trouble(Trouble::NoRoute);
         };
         let grace = door.grace();
-        let hold = match (place, found) {
-            (None, _) => Hold::Nothing,
-            (Some(place), Some(criticality)) if !request.body().has_come() => {
-                Hold::upload(place, Again { door: Arc::clone(door), criticality }, &worker)
-            }
-            (Some(place), _) => Hold::Place(place),
+        let hold = if request.body().has_come() {
+            place.map_or(Hold::Nothing, Hold::Place)
+        } else {
+            let again = found.map(|criticality| Again { door: Arc::clone(door), criticality });
+            Hold::upload(place.zip(again), &worker)
         };
         let arrival = hold.arrival();
         let request = request.map(|body| {
@@ -131,6 +133,7 @@ impl Forward {
             Err(CallFailure::Unconnected | CallFailure::Broken) => sent.trouble(Trouble::Unreachable),
             Err(CallFailure::Silent) => sent.trouble(Trouble::Silent),
             Err(CallFailure::Busy) => sent.trouble(Trouble::Busy),
+            Err(CallFailure::CallerGone) => sent.trouble(BROKEN_OFF),
         }
     }
 }

@@ -30,20 +30,29 @@ pub(super) enum Hold {
     Nothing,
     /// Until it is answered.
     Place(Place),
-    /// As long, but lends it to others while its body takes too long to come.
+    /// Its body is still coming: as long, but lends it to others while that takes too long.
     Upload(Stay),
 }
 
 impl Hold {
-    /// How a request holds the place it was given, while its body is still coming.
-    pub(super) fn upload(place: Place, again: Again, worker: &Worker) -> Self {
+    /// How a request holds the place it was given, if it was given one, while its body is still coming.
+    pub(super) fn upload(given: Option<(Place, Again)>, worker: &Worker) -> Self {
+        let Some((place, again)) = given else { return Self::Upload(Stay::without_place()) };
         Self::Upload(match again.door.linger() {
             Some(linger) => worker.stays.upload(worker.ticks().now(), place, again, linger),
             None => Stay::lending(place, again),
         })
     }
 
-    /// Who is told when the body has come, if that matters.
+    /// Whether the body has broken off.
+    fn has_broken_off(&self) -> bool {
+        match self {
+            Self::Nothing | Self::Place(_) => false,
+            Self::Upload(stay) => stay.has_broken_off(),
+        }
+    }
+
+    /// Who is told when the body has come or broken off, if that matters.
     pub(super) fn arrival(&self) -> Option<Arrival> {
         match self {
             Self::Nothing | Self::Place(_) => None,
@@ -90,10 +99,14 @@ impl Visit {
         let Self { worker, settings, upstream, hold, request } = self;
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
         let unanswered = Unanswered { hold, clock: &*settings.clock };
-        let mut answered = upstream.call(worker.number, worker.ticks().now(), request).await;
+        let is_caller_gone = || unanswered.hold.has_broken_off();
+        let mut answered = upstream.call(worker.number, worker.ticks().now(), request, is_caller_gone).await;
+        if let Ok(response) = &answered {
+            hear(&worker, &settings, upstream, response);
+        }
         if let Some(place) = unanswered.answered().taken() {
             match &mut answered {
-                Ok(response) => learn(&worker, &settings, upstream, place, response),
+                Ok(response) => keep(&worker, &settings, upstream, place, response),
                 Err(failure) => {
                     if let Some(outcome) = failure.outcome() {
                         place.complete(settings.clock.moment(), outcome);
@@ -105,8 +118,21 @@ impl Visit {
     }
 }
 
-/// The head of an answer has come: says what it tells of the upstream, and for how long that is busy with it.
-fn learn(
+/// The head of an answer has come: what it says of the upstream counts, whether the request took a place or not.
+fn hear(worker: &Worker, settings: &Settings, upstream: &Upstream, response: &Response<UpstreamBody>) {
+    if let Some(utilization) = orca::utilization(response.headers()) {
+        upstream.door(worker.number).tell_utilization(settings.clock.moment(), utilization);
+    }
+    for (name, signal) in &settings.told_signals {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        if let Some(value) = value {
+            worker.shared.signals.tell(signal, settings.clock.moment(), value);
+        }
+    }
+}
+
+/// The head of an answer has come: for how long the upstream is busy with it, and what the limit learns.
+fn keep(
     worker: &Worker,
     settings: &Settings,
     upstream: &Upstream,
@@ -114,15 +140,6 @@ fn learn(
     response: &mut Response<UpstreamBody>,
 ) {
     let now = settings.clock.moment();
-    if let Some(utilization) = orca::utilization(response.headers()) {
-        upstream.door(worker.number).tell_utilization(now, utilization);
-    }
-    for (name, signal) in &settings.told_signals {
-        let value = response.headers().get(name).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        if let Some(value) = value {
-            worker.shared.signals.tell(signal, now, value);
-        }
-    }
     let outcome = match bulkhead::outcome(response) {
         Outcome::Ok if unbroken::is_alone() => Outcome::Abandoned,
         outcome => outcome,

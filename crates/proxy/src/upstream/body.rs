@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,7 +27,7 @@ pin_project! {
         patience: Option<Duration>,
         // There only while nothing comes: most bodies are here at once, and need no timer.
         pause: Option<Pin<Box<Sleep>>>,
-        // Told when it has come.
+        // Told when it has come or broken off.
         arrival: Option<Arrival>,
     }
 }
@@ -37,7 +37,7 @@ impl<B> Patient<B> {
         Self { body: Some(body), patience, pause: None, arrival: None }
     }
 
-    /// The same, telling somebody when it has come, if anybody wants to know.
+    /// The same, telling somebody when it has come or broken off, if anybody wants to know.
     pub(crate) fn telling(self, arrival: Option<Arrival>) -> Self {
         Self { arrival, ..self }
     }
@@ -64,16 +64,21 @@ where
         let Some(mut body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
         if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
             *this.pause = None;
-            if (frame.is_none() || body.is_end_stream())
-                && let Some(arrival) = this.arrival.take()
-            {
-                arrival.has_come();
+            match &frame {
+                Some(Err(_)) => this.arrival.take().into_iter().for_each(Arrival::has_broken_off),
+                None => this.arrival.take().into_iter().for_each(Arrival::has_come),
+                Some(Ok(_)) if body.is_end_stream() => {
+                    this.arrival.take().into_iter().for_each(Arrival::has_come);
+                }
+                Some(Ok(_)) => {}
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyFailure::Broken(error.into()))));
         }
         let Some(patience) = *this.patience else { return Poll::Pending };
         let pause = this.pause.get_or_insert_with(|| Box::pin(sleep(patience)));
-        pause.as_mut().poll(cx).map(|()| Some(Err(BodyFailure::Paused)))
+        ready!(pause.as_mut().poll(cx));
+        this.arrival.take().into_iter().for_each(Arrival::has_broken_off);
+        Poll::Ready(Some(Err(BodyFailure::Paused)))
     }
 
     fn is_end_stream(&self) -> bool {

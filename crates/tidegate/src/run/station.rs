@@ -182,8 +182,8 @@ const fn is_failure(outcome: AttemptOutcome) -> bool {
         | AttemptOutcome::ConnectFailure
         | AttemptOutcome::Reset
         | AttemptOutcome::Timeout => true,
-        // That no connection was free is our own bound.
-        AttemptOutcome::Ok | AttemptOutcome::Busy => false,
+        // That no connection was free is our own bound, and that a body broke off is its caller's doing.
+        AttemptOutcome::Ok | AttemptOutcome::Busy | AttemptOutcome::CallerGone => false,
     }
 }
 

@@ -29,6 +29,15 @@ fn reports_are_read_and_pass() {
 }
 
 #[test]
+fn what_a_health_route_says_is_read_although_it_takes_no_place() {
+    let upstream = saying();
+    let guarded = Guarded::before(&upstream, ONE, "[[route]]\nname = 'health'\nexempt = true");
+    let report = [("x-name", "endpoint-load-metrics"), ("x-say", "TEXT cpu_utilization=0.1")];
+    assert_eq!(guarded.gateway.get("/", &report).status(), 200);
+    assert_eq!(guarded.orders()["utilization"], 0.1);
+}
+
+#[test]
 fn what_cannot_be_read_disturbs_nothing() {
     let upstream = saying();
     let guarded = Guarded::before(&upstream, ONE, "");

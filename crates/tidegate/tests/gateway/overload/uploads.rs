@@ -1,7 +1,11 @@
 //! Requests whose bodies are slow to come lend their places, and take one again when the service is at work.
 
-use super::{Guarded, ONE};
-use crate::support::{Client, Latch, Upstream, Wire};
+use std::time::Instant;
+
+use http::Response;
+
+use super::{Guarded, ONE, policy};
+use crate::support::{Client, H2Upstream, Latch, PATIENCE, Upstream, Wire, full};
 
 /// Two places, of which one may be held by whoever is waited for.
 const TWO: &str = "algorithm = 'fixed'\nmax = 2\nqueue = { timeout = '0s' }";
@@ -23,11 +27,17 @@ fn start(concurrency: &str) -> (Guarded, Latch, Upstream) {
     (Guarded::before(&upstream, concurrency, ""), latch, upstream)
 }
 
-/// Sends the beginning of a body, and waits until the service has some of it.
-fn begin_upload(guarded: &Guarded, upstream: &Upstream) -> Client {
-    let before = upstream.bytes();
+/// Sends the beginning of a body.
+fn send_a_part(guarded: &Guarded) -> Client {
     let mut caller = guarded.gateway.connect();
     caller.send("POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    caller
+}
+
+/// The same, and waits until the service has some of it.
+fn begin_upload(guarded: &Guarded, upstream: &Upstream) -> Client {
+    let before = upstream.bytes();
+    let caller = send_a_part(guarded);
     while upstream.bytes() == before {
         std::thread::yield_now();
     }
@@ -86,5 +96,45 @@ fn an_upload_that_breaks_off_leaves_nothing_behind() {
         }
         guarded.until(|orders| orders["in_flight"] == 0);
         assert_eq!(guarded.gateway.get("/", &[]).status(), 200);
+        only_callers_are_gone(&guarded, 3);
     }
+}
+
+/// Waits until so many attempts ended because their callers had gone, and none for another reason that is no success.
+#[track_caller]
+fn only_callers_are_gone(guarded: &Guarded, count: usize) {
+    let begun = Instant::now();
+    let gone = format!("outcome=\"caller_gone\"}} {count}");
+    loop {
+        let page = guarded.ask("/metrics");
+        let attempts =
+            page.text().lines().filter(|line| line.starts_with("tidegate_upstream_attempts_total"));
+        let unwell: Vec<_> =
+            attempts.filter(|line| !line.contains("\"ok\"") && !line.ends_with(" 0")).collect();
+        if unwell.len() == 1 && unwell.iter().all(|line| line.ends_with(&gone)) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{unwell:#?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_upload_that_breaks_off_over_http_2_is_no_failure_of_the_service() {
+    let streaming = H2Upstream::answering(|_| Response::new(full("hello")));
+    let other = Upstream::ok();
+    let written = policy(&other, TWO, "").replace("endpoints", "protocol = 'h2'\nendpoints");
+    let guarded = Guarded::start(&written.replace(&other.url(), &streaming.url()));
+    let mut caller = send_a_part(&guarded);
+    guarded.until(|orders| orders["in_flight"] == 1);
+    caller.cut();
+    only_callers_are_gone(&guarded, 1);
+}
+
+#[test]
+fn an_upload_without_a_place_that_breaks_off_is_no_failure_of_the_service() {
+    let upstream = Upstream::ok();
+    let guarded = Guarded::before(&upstream, ONE, "[[route]]\nname = 'all'\nexempt = true");
+    begin_upload(&guarded, &upstream).cut();
+    only_callers_are_gone(&guarded, 1);
 }
