@@ -17,7 +17,7 @@ use tidegate_core::shed::Edge;
 use tidegate_core::{Cost, Criticality, Moment, Ratio, Reason, Refusal, Retry};
 use tidegate_policy::gate::Readings;
 use tidegate_policy::policy::{
-    Capacity, Endpoint, KeySource, Limit, Mode, Reserve, Rule, Shed, SignalName, Upstream,
+    Capacity, Endpoint, KeySource, KeySpec, Limit, Mode, Reserve, Rule, Shed, SignalName, Upstream,
 };
 use tidegate_policy::{Attributes, Cause, Decision, Gate, Now, Policy, Turned};
 
@@ -352,6 +352,47 @@ fn both_are_explained() {
     );
     assert_eq!(json["rules"][1]["signals"][0]["target"], 0.85);
     assert_eq!(json["rules"][0]["remaining"], 0, "of what is open to it");
+}
+
+#[test]
+fn who_names_nobody_is_known_by_the_address_whatever_the_path() {
+    let gate = shedding_named_callers();
+    let who = |path, client: [u8; 4]| {
+        gate.who(at(0), &Attributes { client: Some(client.into()), ..get(path, &Field(None)) })
+    };
+    let (here, there) = ([192, 0, 2, 1], [192, 0, 2, 2]);
+    assert_eq!(who("/a", here), who("/b", here));
+    assert_ne!(who("/a", here).key, who("/a", there).key);
+    let cohorts: BTreeSet<_> = (0..64).map(|last| who("/a", [192, 0, 2, last]).cohort).collect();
+    assert!(cohorts.len() > 32, "callers of one path are not refused all at once: {cohorts:?}");
+    let named = |path| gate.who(at(0), &get(path, &Field(Some("ann"))));
+    assert_eq!(named("/a"), named("/b"));
+}
+
+#[test]
+fn a_shed_rule_and_an_upstream_take_the_same_callers_for_the_same() {
+    let gate = shedding_named_callers();
+    steer(&gate, 0..8, &cpu(1.0));
+    let refused: Vec<u8> = (0..=255).filter(|last| !passes_from(&gate, *last)).collect();
+    assert!((32..224).contains(&refused.len()), "a part of the level: {refused:?}");
+    let cohort = |last: u8| {
+        let client = Some([192, 0, 2, last].into());
+        gate.who(at(0), &Attributes { client, ..get("/", &Field(None)) }).cohort
+    };
+    let highest = refused.iter().map(|last| cohort(*last)).max();
+    let lowest = (0..=255).filter(|last| passes_from(&gate, *last)).map(cohort).min();
+    assert!(highest < lowest, "{highest:?} {lowest:?}");
+}
+
+/// Callers are recognised by what they say, and by nothing else.
+fn shedding_named_callers() -> Gate {
+    gate(Policy { caller: KeySpec(vec![api_key()]), ..policy(vec![shed()]) })
+}
+
+fn passes_from(gate: &Gate, last: u8) -> bool {
+    let nobody = get("/", &Field(None));
+    let (client, criticality) = (Some([192, 0, 2, last].into()), Some(Criticality::Sheddable));
+    gate.decide(at(0), &Attributes { client, criticality, ..nobody }).is_admit()
 }
 
 #[test]

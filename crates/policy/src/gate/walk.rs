@@ -3,10 +3,8 @@
 //! [`decide`](super::Gate::decide) and [`explain`](super::Gate::explain) take the same walk, so that what is
 //! explained is what would be done.
 
-use std::net::IpAddr;
-
 use tidegate_core::keyed::{self, Key};
-use tidegate_core::shed::{Cohort, Epoch};
+use tidegate_core::shed::Cohort;
 use tidegate_core::{Cost, Criticality, Moment, Refusal, WallTime};
 
 use super::check::{Check, Keyed, MOST_CHECKS};
@@ -14,6 +12,7 @@ use super::current::Current;
 use super::keys::{self, Found, NoPart, Part};
 use super::plan::{Choice, Chosen, Known, MOST_PARTS, Plan, Ruled};
 use super::shedding::Shedder;
+use super::who;
 use crate::attributes::Attributes;
 use crate::policy::{Mode, Policy, Route};
 
@@ -241,16 +240,9 @@ impl<'a> Walk<'a> {
         shedder.edge.decide(self.criticality, self.cohort(wall)).refusal()
     }
 
-    /// The cohort of whoever sent it, which stays the same for an hour.
+    /// The cohort of whoever sent it.
     pub(crate) fn cohort(&self, wall: WallTime) -> Cohort {
-        let epoch = Epoch(wall.unix_nanos() / HOUR);
-        let network = |address| self.plan().policy.server.network_of(address);
-        match (self.caller, self.attributes.client) {
-            (Ok(Part::Text(name)), _) => Cohort::of(name, epoch),
-            (Ok(Part::Address(network)), _) => cohort_of_address(network.address, epoch),
-            (Ok(Part::Everybody) | Err(_), Some(client)) => cohort_of_address(network(client).address, epoch),
-            (Ok(Part::Everybody) | Err(_), None) => Cohort::of(b"", epoch),
-        }
+        who::cohort(who::sender(&self.plan().policy, self.caller, self.attributes), wall)
     }
 
     /// What a rule's key is made of here.
@@ -259,16 +251,6 @@ impl<'a> Walk<'a> {
         let (policy, attributes, caller) = (&self.plan().policy, self.attributes, self.caller);
         let sources = ruled.rule.key.0.iter().take(MOST_PARTS);
         sources.map(move |source| keys::part(source, policy, attributes, caller, route))
-    }
-}
-
-/// Nanoseconds of an hour.
-const HOUR: u64 = 3_600_000_000_000;
-
-fn cohort_of_address(address: IpAddr, epoch: Epoch) -> Cohort {
-    match address {
-        IpAddr::V4(address) => Cohort::of(&address.octets(), epoch),
-        IpAddr::V6(address) => Cohort::of(&address.octets(), epoch),
     }
 }
 

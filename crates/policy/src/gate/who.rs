@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use tidegate_core::WallTime;
 use tidegate_core::shed::{Cohort, Epoch};
 
-use super::keys::{self, Part};
+use super::keys::{self, Found, Part};
 use super::{Gate, Now};
 use crate::attributes::Attributes;
 use crate::policy::Policy;
@@ -28,20 +28,30 @@ impl Gate {
     pub fn who(&self, now: Now, attributes: &Attributes<'_>) -> Who {
         let held = self.current.read();
         let policy = &held.plan.policy;
-        let key = keys::caller(policy, attributes).map_or(0, |part| held.plan.keys.of(&part).bits());
-        Who { cohort: cohort(policy, attributes, now.wall), key }
+        let sender = sender(policy, keys::caller(policy, attributes), attributes);
+        Who { cohort: cohort(sender, now.wall), key: held.plan.keys.of(&sender).bits() }
     }
 }
 
-/// The cohort of a request: by its caller, and where nobody knows who that is, by its path.
-pub(crate) fn cohort(policy: &Policy, attributes: &Attributes<'_>, wall: WallTime) -> Cohort {
+/// Who sent a request, as far as anybody can tell: the caller it names, or the address it comes from.
+pub(crate) fn sender<'a>(policy: &Policy, caller: Found<'a>, attributes: &Attributes<'_>) -> Part<'a> {
+    match (caller, attributes.client) {
+        (Ok(named @ (Part::Text(_) | Part::Address(_))), _) => named,
+        (Ok(Part::Everybody) | Err(_), Some(client)) => Part::Address(policy.server.network_of(client)),
+        (Ok(Part::Everybody) | Err(_), None) => Part::Everybody,
+    }
+}
+
+/// The cohort of a sender, which stays the same for an hour.
+pub(crate) fn cohort(sender: Part<'_>, wall: WallTime) -> Cohort {
     let hour = Epoch(wall.unix_nanos() / HOUR_NANOS);
-    match keys::caller(policy, attributes) {
-        Ok(Part::Text(text)) => Cohort::of(text, hour),
-        Ok(Part::Address(network)) => match network.address {
-            IpAddr::V4(address) => Cohort::of(&address.octets(), hour),
-            IpAddr::V6(address) => Cohort::of(&address.octets(), hour),
-        },
-        Ok(Part::Everybody) | Err(_) => Cohort::of(attributes.path.as_bytes(), hour),
+    let of_address = |address| match address {
+        IpAddr::V4(address) => Cohort::of(&address.octets(), hour),
+        IpAddr::V6(address) => Cohort::of(&address.octets(), hour),
+    };
+    match sender {
+        Part::Text(name) => Cohort::of(name, hour),
+        Part::Address(network) => of_address(network.address),
+        Part::Everybody => Cohort::of(b"", hour),
     }
 }
