@@ -138,8 +138,8 @@ impl Settings {
     }
 }
 
-/// The upstreams of `policy`. Those that are as they were `before` keep their connections, and all of the same name the
-/// limit that was found for them.
+/// The upstreams of `policy`. Those that are as they were `before` keep their connections; those of the same name and queue
+/// what stands before them, with all that was learnt; and all of the same name the limit that was found.
 pub(crate) fn upstreams(
     policy: &Policy,
     workers: usize,
@@ -155,6 +155,9 @@ pub(crate) fn upstreams(
         }
         let seed = chance::roll();
         let bulkhead = match known {
+            Some(known) if known.door(0).retune(spec)? => {
+                return Ok(Arc::new(known.changed(spec, &connector)));
+            }
             Some(known) => known.door(0).succeeded_by(spec, seed)?,
             None => Bulkhead::new(spec, seed, Arc::new(clock))?,
         };

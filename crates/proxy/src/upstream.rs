@@ -116,7 +116,7 @@ pub(crate) struct Upstream {
     /// What stands before it, an entrance for each worker.
     doors: Vec<Arc<Bulkhead>>,
     /// By worker, since every request counts here.
-    attempts: Vec<Attempts>,
+    attempts: Arc<[Attempts]>,
 }
 
 /// How one worker's attempts ended, on a cache line of its own.
@@ -131,13 +131,25 @@ impl Upstream {
         workers: usize,
         connector: &Connector,
     ) -> Self {
-        let endpoint = |endpoint| Arc::new(Endpoint::new(spec, endpoint, workers, connector.clone()));
-        Self {
-            spec: Arc::clone(spec),
-            endpoints: spec.endpoints.iter().map(endpoint).collect(),
-            doors: (0..workers).map(|_| Arc::new(bulkhead.entrance())).collect(),
-            attempts: (0..workers).map(|_| Attempts::default()).collect(),
-        }
+        let doors = (0..workers).map(|_| Arc::new(bulkhead.entrance())).collect();
+        let attempts = (0..workers).map(|_| Attempts::default()).collect();
+        Self::behind(doors, attempts, spec, connector)
+    }
+
+    /// The same upstream after a change: behind the same doors, and counting on.
+    pub(crate) fn changed(&self, spec: &Arc<policy::Upstream>, connector: &Connector) -> Self {
+        Self::behind(self.doors.clone(), Arc::clone(&self.attempts), spec, connector)
+    }
+
+    fn behind(
+        doors: Vec<Arc<Bulkhead>>,
+        attempts: Arc<[Attempts]>,
+        spec: &Arc<policy::Upstream>,
+        connector: &Connector,
+    ) -> Self {
+        let endpoint = |endpoint| Arc::new(Endpoint::new(spec, endpoint, doors.len(), connector.clone()));
+        let endpoints = spec.endpoints.iter().map(endpoint).collect();
+        Self { spec: Arc::clone(spec), endpoints, doors, attempts }
     }
 
     /// A worker's entrance to what stands before it; every worker has one.
@@ -268,7 +280,7 @@ impl Upstream {
     /// How many attempts ended in each way.
     pub(crate) fn attempts(&self) -> [u64; AttemptOutcome::ALL.len()] {
         let mut sums = [0; AttemptOutcome::ALL.len()];
-        for Attempts(counts) in &self.attempts {
+        for Attempts(counts) in &*self.attempts {
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
         }
         sums

@@ -160,8 +160,24 @@ impl Bulkhead {
         Ok(Self::entrance_to(Arc::new(shared)))
     }
 
-    /// The bulkhead of an upstream that has changed: it begins with the limit that was found so far. Whoever is in flight
-    /// or waits stays with the one before.
+    /// Holds the bulkhead to the terms of an upstream that has changed, while it is in use: what is in flight, who waits,
+    /// and what was learnt stay. Not if its queue is to be another one; then nothing changes, and it says false.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn retune(&self, upstream: &policy::Upstream) -> Result<bool, Invalid> {
+        let shared = &*self.shared;
+        if upstream.concurrency.queue != shared.waiting_terms {
+            return Ok(false);
+        }
+        let now = shared.clock.moment();
+        terms::retune(&shared.limiter, upstream, now)?;
+        self.pass_on_if_free(now);
+        Ok(true)
+    }
+
+    /// The bulkhead of an upstream whose queue is to be another one: it begins with the limit that was found so far.
+    /// Whoever is in flight or waits stays with the one before.
     ///
     /// # Errors
     /// As [`new`](Self::new).

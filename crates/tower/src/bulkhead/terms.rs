@@ -42,26 +42,52 @@ pub(super) fn limiter(
     found: Option<u32>,
     now: Moment,
 ) -> Result<Adaptive, Invalid> {
-    let Concurrency { algorithm, min, max, latency, .. } = upstream.concurrency;
-    let objective = match (latency, upstream.timeout) {
-        (Some(latency), _) => Objective::latency(latency)?,
-        (None, Some(timeout)) => Objective::half_of(timeout)?,
-        (None, None) => Objective::latency(LONGEST_ANSWER)?,
-    };
-    let bounds = match algorithm {
-        LimitAlgorithm::Fixed => Bounds::exactly(max)?,
-        LimitAlgorithm::Aimd | LimitAlgorithm::Vegas | LimitAlgorithm::Gradient => Bounds::new(min..=max)?,
-    };
+    let (objective, bounds) = (objective(upstream)?, bounds(&upstream.concurrency)?);
     let bounds = bounds.starting_at(found.unwrap_or(FIRST_LIMIT).clamp(bounds.min(), bounds.max()))?;
-    let controller = match algorithm {
+    let controller = match upstream.concurrency.algorithm {
         LimitAlgorithm::Fixed => Controller::new(Fixed, bounds, objective),
-        LimitAlgorithm::Aimd => {
-            Controller::new(Aimd::new(Ratio::new(BACKOFF)?, objective.target())?, bounds, objective)
-        }
+        LimitAlgorithm::Aimd => Controller::new(aimd(objective)?, bounds, objective),
         LimitAlgorithm::Vegas => Controller::new(Vegas, bounds, objective),
         LimitAlgorithm::Gradient => Controller::new(Gradient::default(), bounds, objective),
     };
     Ok(Adaptive::new(controller, Windowing::default(), now))
+}
+
+/// Holds a limiter that is in use to the terms of an upstream that has changed. What it has learnt stays.
+pub(super) fn retune(limiter: &Adaptive, upstream: &policy::Upstream, now: Moment) -> Result<(), Invalid> {
+    let (objective, bounds) = (objective(upstream)?, bounds(&upstream.concurrency)?);
+    let aimd = aimd(objective)?;
+    limiter.reconfigure(now, |controller| {
+        match upstream.concurrency.algorithm {
+            LimitAlgorithm::Fixed => controller.set_algorithm(Fixed),
+            LimitAlgorithm::Aimd => controller.set_algorithm(aimd),
+            LimitAlgorithm::Vegas => controller.set_algorithm(Vegas),
+            LimitAlgorithm::Gradient => controller.set_algorithm(Gradient::default()),
+        }
+        controller.set_objective(objective);
+        controller.set_bounds(bounds)
+    });
+    Ok(())
+}
+
+fn objective(upstream: &policy::Upstream) -> Result<Objective, Invalid> {
+    match (upstream.concurrency.latency, upstream.timeout) {
+        (Some(latency), _) => Objective::latency(latency),
+        (None, Some(timeout)) => Objective::half_of(timeout),
+        (None, None) => Objective::latency(LONGEST_ANSWER),
+    }
+}
+
+fn bounds(concurrency: &Concurrency) -> Result<Bounds, Invalid> {
+    let Concurrency { algorithm, min, max, .. } = *concurrency;
+    match algorithm {
+        LimitAlgorithm::Fixed => Bounds::exactly(max),
+        LimitAlgorithm::Aimd | LimitAlgorithm::Vegas | LimitAlgorithm::Gradient => Bounds::new(min..=max),
+    }
+}
+
+fn aimd(objective: Objective) -> Result<Aimd, Invalid> {
+    Aimd::new(Ratio::new(BACKOFF)?, objective.target())
 }
 
 /// How long requests may wait, given what an answer takes without load; and how long in a burst, which is as long where

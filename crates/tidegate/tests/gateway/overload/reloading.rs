@@ -34,7 +34,48 @@ fn the_limit_that_was_found_survives_a_change_of_the_upstream() {
 }
 
 #[test]
-fn a_new_limit_holds_at_once_and_those_in_flight_end_well() {
+fn whoever_is_in_flight_or_waits_stays_where_it_is_when_the_limit_is_changed() {
+    let latch = Latch::default();
+    let upstream = Upstream::holding(&latch);
+    let of = |max| format!("algorithm = 'fixed'\nmax = {max}\nqueue = {{ timeout = '60s', order = 'fifo' }}");
+    let guarded = Guarded::before(&upstream, &of(2), "");
+    let mut callers: Vec<Client> = (0..5).map(|_| guarded.send("/held", &[])).collect();
+    guarded.until(|orders| orders["in_flight"] == 2 && orders["waiting"] == 3);
+
+    guarded.change(&policy(&upstream, &of(3), ""), 2);
+    guarded.until(|orders| orders["in_flight"] == 3 && orders["waiting"] == 2);
+    upstream.wait_for(3);
+
+    guarded.change(&policy(&upstream, &of(1), ""), 3);
+    let orders = guarded.orders();
+    assert_eq!((&orders["limit"], &orders["in_flight"]), (&1.into(), &3.into()), "nobody is counted twice");
+    latch.open();
+    assert!(callers.iter_mut().all(|caller| caller.response().status() == 200));
+    guarded.until(|orders| orders["in_flight"] == 0);
+}
+
+#[test]
+fn what_is_shed_stays_shed_when_an_endpoint_is_added() {
+    let latch = Latch::default();
+    let (upstream, other) = (Upstream::holding(&latch), Upstream::ok());
+    let first = policy(&upstream, ONE, "");
+    let guarded = Guarded::start(&first);
+    let _held = guarded.send("/held", &[]);
+    upstream.wait_for(1);
+    let (mut client, began) = (guarded.gateway.connect(), Instant::now());
+    while guarded.orders()["shed"]["sheddable"] != 1.0 {
+        client.get("/", &[]);
+        assert!(began.elapsed() < PATIENCE, "{:#}", guarded.orders());
+    }
+    let two = format!("endpoints = ['{}', '{}']", upstream.url(), other.url());
+    guarded.change(&first.replace(&format!("endpoints = ['{}']", upstream.url()), &two), 2);
+    let orders = guarded.orders();
+    assert_eq!((&orders["shed"]["sheddable"], &orders["in_flight"]), (&1.0.into(), &1.into()));
+    latch.open();
+}
+
+#[test]
+fn a_new_queue_begins_with_the_limit_and_those_in_flight_end_well() {
     let latch = Latch::default();
     let upstream = Upstream::holding(&latch);
     let queue = "algorithm = 'fixed'\nmax = 3\nqueue = { timeout = '60s' }";
