@@ -248,7 +248,9 @@ impl<'a> Walk<'a> {
             Decision::Admit(admitted) => admitted,
             // Looked at where it is: a refusal is half a thousand bytes.
             Decision::Refuse(ref refused) => {
-                self.held_back(refused);
+                if matches!(refused.cause, Cause::Reserve | Cause::Shed) {
+                    self.held_back(Some(refused.route()));
+                }
                 return Err(self.refused(refused, attributes));
             }
         };
@@ -257,6 +259,7 @@ impl<'a> Walk<'a> {
             None => &self.settings.no_route,
         };
         if let Some(answer) = admitted.route().and_then(|route| self.switched(route)) {
+            self.held_back(admitted.route());
             figures.decided(self.caller.listener.number, admitted.criticality(), true);
             figures.degraded(DegradeWhen::Switched);
             let noted = self.noted(figures, self.record_admitted(&admitted, attributes, true), None);
@@ -286,10 +289,9 @@ impl<'a> Walk<'a> {
         Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted)), way))
     }
 
-    /// Tells the upstream's entrance of a request that a rule refused to spare it.
-    fn held_back(&self, refused: &Refused) {
-        let is_spared = matches!(refused.cause, Cause::Reserve | Cause::Shed);
-        let upstream = refused.route().upstream.as_deref().filter(|_| is_spared);
+    /// Tells the upstream's entrance of a request that was answered here to spare it.
+    fn held_back(&self, route: Option<&Route>) {
+        let upstream = route.and_then(|route| route.upstream.as_deref());
         if let Some(upstream) = upstream.and_then(|name| self.settings.upstream(name)) {
             upstream.door(self.caller.worker.number).held_back();
         }

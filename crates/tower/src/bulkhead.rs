@@ -258,8 +258,8 @@ impl Bulkhead {
         self.shared.waiting.load(Ordering::Relaxed) == 0 && self.has_free_place()
     }
 
-    /// A rule refused a request that would have come here, to spare the upstream: it counts as wanted, and as nothing
-    /// else.
+    /// A request that would have come here was refused by a rule or got a cheaper answer, to spare the upstream: it counts
+    /// as wanted, and as nothing else.
     pub fn held_back(&self) {
         self.counts.held_back();
     }

@@ -13,6 +13,10 @@
 //! done. 30 come in a tick, 20 more are held back by rules of their route, and 25 are answered while the places are
 //! half busy: 50 are wanted of the 50 that could be done, a ratio of 1. When the service fails all 30 in no time, nothing
 //! is learnt of what it can do, and what was known before stays.
+//!
+//! How busy the places are says how busy the service is only when nearly all are taken: a limit is not lowered because it is
+//! unused, so ten workers of which nine are at work behind a limit of 50 look a fifth busy. Below 1 the ratio is therefore a
+//! guess, and too low. A service that says how busy it is ends the guessing: the ratio is never below what it says.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -219,12 +223,13 @@ impl Flows {
 
     /// How much of the capacity there is would be needed for all who come. Each is averaged by itself: the ratio of one
     /// tick in which hardly anybody was served says nothing.
-    pub(super) fn wanted(&self) -> f64 {
+    pub(super) fn wanted(&self, now: Moment) -> f64 {
         let steered = lock(&self.steered);
-        match (steered.demand.value(), steered.capacity.value()) {
+        let wanted = match (steered.demand.value(), steered.capacity.value()) {
             (Some(demand), Some(capacity)) if capacity > 0.0 => demand / capacity,
             _ => 0.0,
-        }
+        };
+        wanted.max(steered.utilization.value_within(BELIEVED, now).unwrap_or(0.0))
     }
 
     pub(super) fn refused(&self) -> Vec<RefusedHere> {

@@ -26,7 +26,8 @@ pub struct Status {
     pub shed: [Ratio; 4],
     /// Who has been refused, and why.
     pub refused: Vec<RefusedHere>,
-    /// How much of the capacity there is would be needed for all who come: 1 is just enough.
+    /// How much of the capacity there is would be needed for all who come: 1 is just enough. Below 1 it is a guess, unless
+    /// the upstream says how busy it is.
     pub wanted_ratio: f64,
     /// How busy the upstream says it is.
     pub utilization: Option<f64>,
@@ -79,7 +80,7 @@ impl Bulkhead {
             last: shared.limiter.last(),
             shed: Criticality::ALL.map(|level| edge.refused(level)),
             refused: shared.flows.refused(),
-            wanted_ratio: shared.flows.wanted(),
+            wanted_ratio: shared.flows.wanted(now),
             utilization: shared.flows.utilization(now),
             advises_against_retries: shared.attempts.is_holding(),
         }

@@ -1,9 +1,11 @@
 //! A cheaper answer instead of a refusal.
 
+use std::time::Instant;
+
 use tidegate_policy::Record;
 
 use super::{Guarded, ONE, ONE_AND_A_MOMENT};
-use crate::support::{Client, Latch, Signal, Upstream};
+use crate::support::{Client, Latch, PATIENCE, Signal, Upstream};
 
 const DEGRADED: &str = "[[route]]
     name = 'catalogue'
@@ -64,22 +66,48 @@ fn who_would_be_refused_gets_the_cheaper_answer() {
     }
 }
 
+/// Switches the route of this name, as an operator does.
+#[track_caller]
+fn switch(guarded: &Guarded, to: &str) {
+    let fields = [("host", "127.0.0.1"), ("content-type", "application/json")];
+    let body = format!("{{\"degrade\": \"{to}\"}}");
+    let answer = Client::connect(guarded.admin).ask("PATCH", "/api/v1/routes/switched", &fields, &body);
+    assert_eq!(answer.status(), 200, "{answer:?}");
+}
+
+#[test]
+fn what_is_switched_to_a_cheaper_answer_is_still_wanted() {
+    let latch = Latch::default();
+    let upstream = Upstream::holding(&latch);
+    let (guarded, mut held) = full(&upstream, ONE, "");
+    let wanted = || guarded.ask("/api/v1/capacity").json()["wanted_ratio"].as_f64().unwrap();
+    let until = |is_right: &dyn Fn(f64) -> bool, ask: &dyn Fn()| {
+        let begun = Instant::now();
+        while !is_right(wanted()) {
+            assert!(begun.elapsed() < PATIENCE, "it stays {}", wanted());
+            ask();
+        }
+    };
+    assert_eq!(guarded.gateway.get("/", &[]).status(), 503);
+    latch.open();
+    assert_eq!(held.response().status(), 200);
+    until(&|ratio| ratio > 0.0, &|| ());
+    switch(&guarded, "on");
+    until(&|ratio| ratio > 20.0, &|| {
+        assert_eq!(guarded.gateway.get("/switched", &[]).text(), "later");
+    });
+}
+
 #[test]
 fn an_operator_switches_a_route_and_back() {
     let upstream = Upstream::ok();
     let guarded = Guarded::before(&upstream, ONE, DEGRADED);
-    let switch = |to: &str| {
-        let fields = [("host", "127.0.0.1"), ("content-type", "application/json")];
-        let body = format!("{{\"degrade\": \"{to}\"}}");
-        let answer = Client::connect(guarded.admin).ask("PATCH", "/api/v1/routes/switched", &fields, &body);
-        assert_eq!(answer.status(), 200, "{answer:?}");
-    };
     assert_eq!(guarded.gateway.get("/switched", &[]).text(), "hello");
-    switch("on");
+    switch(&guarded, "on");
     let answer = guarded.gateway.get("/switched", &[]);
     assert_eq!((answer.text(), answer.get("tidegate-degraded")), ("later", Some("switched")));
     assert_eq!(guarded.gateway.get("/catalogue", &[]).text(), "hello", "the other route is as it was");
-    switch("auto");
+    switch(&guarded, "auto");
     assert_eq!(guarded.gateway.get("/switched", &[]).text(), "hello");
     assert_eq!(upstream.targets(), ["/switched", "/catalogue", "/switched"]);
     assert_eq!(counted(&guarded, "switched"), [("shedding", 0), ("switched", 1)]);

@@ -29,6 +29,17 @@ fn reports_are_read_and_pass() {
 }
 
 #[test]
+fn as_much_capacity_is_wanted_as_a_service_says_it_needs() {
+    let upstream = saying();
+    let guarded = Guarded::before(&upstream, ONE, "");
+    let wanted = || guarded.ask("/api/v1/capacity").json()["wanted_ratio"].as_f64().unwrap();
+    assert!(wanted() < 0.1, "{}", wanted());
+    let report = [("x-name", "endpoint-load-metrics"), ("x-say", "TEXT cpu_utilization=0.7")];
+    assert_eq!(guarded.gateway.get("/", &report).status(), 200);
+    assert!((0.7..0.8).contains(&wanted()), "{}", wanted());
+}
+
+#[test]
 fn what_a_health_route_says_is_read_although_it_takes_no_place() {
     let upstream = saying();
     let guarded = Guarded::before(&upstream, ONE, "[[route]]\nname = 'health'\nexempt = true");
