@@ -64,7 +64,7 @@ use self::plan::{Builder, Counters, Limits};
 pub(crate) use self::recent::{Note, Spot};
 use self::reserving::ToldLimits;
 pub(crate) use self::shedding::hardest;
-pub use self::shedding::{Readings, Shedding, SignalReading};
+pub use self::shedding::{Readings, Shedding, SignalReading, UpstreamReadings};
 use self::store::Store;
 pub(crate) use self::store::Ticket;
 pub use self::turning::Turned;

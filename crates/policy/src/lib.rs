@@ -40,7 +40,7 @@ pub use decision::{Admitted, By, Cause, Decision, DecisionId, ReasonWord, Refuse
 pub use effective::effective;
 pub use explain::Explanation;
 pub use flags::from_flags;
-pub use gate::{Gate, Now, Readings, Shedding, SignalReading, Turned, Who};
+pub use gate::{Gate, Now, Readings, Shedding, SignalReading, Turned, UpstreamReadings, Who};
 pub use policy::Policy;
 pub use problem::{Code, Problem, Severity};
 pub use read::{callers_file, read};

@@ -67,7 +67,7 @@ fn nor_does_one_by_rules_that_protect_the_service() {
         rule("reserve", &[], Limit::Reserve(reserve)),
         rule("shed", &[], Limit::Shed(shed)),
     ]));
-    let readings = Readings { signals: vec![(SignalName::Cpu, 1.0)], limits: Vec::new() };
+    let readings = Readings { signals: vec![(SignalName::Cpu, 1.0)], ..Readings::default() };
     (0..16).for_each(|half| gate.steer(at(500 * half), &readings));
     let decide = |key, level| {
         let field = Field(Some(key));

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use tidegate_core::permit::Outcome;
 use tidegate_core::shed::Edge;
 use tidegate_core::{Cost, Criticality, Moment, Ratio, Reason, Refusal, Retry};
-use tidegate_policy::gate::Readings;
+use tidegate_policy::gate::{Readings, UpstreamReadings};
 use tidegate_policy::policy::{
     Capacity, Endpoint, KeySource, KeySpec, Limit, Mode, Reserve, Rule, Shed, SignalName, Upstream,
 };
@@ -67,7 +67,7 @@ fn in_flight(gate: &Gate) -> u64 {
 }
 
 fn cpu(value: f64) -> Readings {
-    Readings { signals: vec![(SignalName::Cpu, value)], limits: Vec::new() }
+    Readings { signals: vec![(SignalName::Cpu, value)], ..Readings::default() }
 }
 
 /// Steers twice a second.
@@ -128,7 +128,10 @@ fn a_reserve_follows_the_limit_of_its_upstream() {
     let rules = || vec![reserve(Capacity::Upstream("orders".into()))];
     let gate = gate(with_upstream(rules()));
     assert_eq!(held(&gate, Criticality::Sheddable, 100).len(), 40, "before it is told, its largest");
-    let told = |limit| Readings { signals: Vec::new(), limits: vec![("orders".into(), limit)] };
+    let told = |limit| {
+        let orders = UpstreamReadings { upstream: "orders".into(), limit, signals: Vec::new() };
+        Readings { upstreams: vec![orders], ..Readings::default() }
+    };
     gate.steer(at(500), &told(20));
     assert_eq!(held(&gate, Criticality::Sheddable, 100).len(), 16);
     assert_eq!(held(&gate, Criticality::Critical, 100).len(), 100);
@@ -243,7 +246,7 @@ fn a_shed_rule_refuses_slowly_in_order_and_restores_by_itself() {
 fn any_signal_above_its_target_counts() {
     let gate = gate(policy(vec![shed()]));
     let signals = vec![(SignalName::Cpu, 0.2), (SignalName::Own("db".into()), 80.0)];
-    steer(&gate, 0..30, &Readings { signals, limits: Vec::new() });
+    steer(&gate, 0..30, &Readings { signals, ..Readings::default() });
     assert!(edge(&gate) > 128);
     let shedding = &gate.shedding(at(0))[0];
     assert_eq!(shedding.hardest().unwrap().signal, SignalName::Own("db".into()));

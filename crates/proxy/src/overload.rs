@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidegate_core::Moment;
 use tidegate_policy::explain::{Explanation, UpstreamAnswer, UpstreamSeen};
 use tidegate_policy::policy::{DegradeWhen, SignalFrom, SignalName};
-use tidegate_policy::{Attributes, Readings};
+use tidegate_policy::{Attributes, Readings, UpstreamReadings};
 use tidegate_tower::Clock;
 use tidegate_tower::bulkhead::{self, Foreseen};
 
@@ -236,16 +236,16 @@ impl Gateway {
 }
 
 impl Shared {
-    /// What a signal says.
+    /// What a signal says; of several upstreams, the busiest counts.
     fn reading(&self, name: &SignalName, upstreams: &[Arc<Upstream>], now: Moment) -> Option<f64> {
         let greatest = |of: &dyn Fn(&Upstream) -> Option<f64>| {
             upstreams.iter().filter_map(|upstream| of(upstream)).max_by(f64::total_cmp)
         };
         match name {
-            SignalName::InFlight => {
-                let just_now = || greatest(&|upstream| Some(upstream.door(0).busy()));
-                self.signals.told_lately(name, now).or_else(just_now)
-            }
+            SignalName::InFlight => greatest(&|upstream| {
+                let just_now = || upstream.door(0).busy();
+                Some(self.signals.busy_lately(&upstream.spec.name, now).unwrap_or_else(just_now))
+            }),
             SignalName::QueueDelay => {
                 greatest(&|upstream| Some(upstream.door(0).queue_delay(now).as_secs_f64()))
             }
@@ -260,20 +260,33 @@ impl Shared {
     /// Tells the gate what is known, so that its shed and reserve rules can follow.
     pub(crate) fn steer(&self, upstreams: &[Arc<Upstream>]) {
         let now = self.clock.now();
-        let busy = upstreams.iter().map(|upstream| upstream.door(0).busy()).max_by(f64::total_cmp);
-        if let Some(busy) = busy {
-            // Looked at just now, it is nothing or everything: of one place, one request takes all.
-            self.signals.tell(&SignalName::InFlight, now.moment, busy);
-        }
         let policy = self.gate.policy();
         let own = policy.signals.iter().map(|signal| SignalName::Own(Arc::clone(&signal.name)));
-        let names = SignalName::KNOWN.into_iter().chain(own);
-        let values = names.filter_map(|name| {
-            let value = self.reading(&name, upstreams, now.moment)?;
-            Some((name, value))
+        let of_process =
+            SignalName::KNOWN.into_iter().filter(|name| !SignalName::OF_UPSTREAMS.contains(name));
+        let signals = self.readings(of_process.chain(own), &[], now.moment);
+        let upstreams = upstreams.iter().map(|upstream| {
+            // Looked at just now, it is nothing or everything: of one place, one request takes all.
+            self.signals.tell_busy(&upstream.spec.name, now.moment, upstream.door(0).busy());
+            let signals = self.readings(SignalName::OF_UPSTREAMS, std::slice::from_ref(upstream), now.moment);
+            let (name, limit) = (upstream.spec.name.as_str().into(), upstream.door(0).limit());
+            UpstreamReadings { upstream: name, limit, signals }
         });
-        let limit = |upstream: &Arc<Upstream>| (upstream.spec.name.as_str().into(), upstream.door(0).limit());
-        let readings = Readings { signals: values.collect(), limits: upstreams.iter().map(limit).collect() };
+        let readings = Readings { signals, upstreams: upstreams.collect() };
         self.gate.steer(now, &readings);
+    }
+
+    /// What those of the signals say that are known.
+    fn readings(
+        &self,
+        names: impl IntoIterator<Item = SignalName>,
+        upstreams: &[Arc<Upstream>],
+        now: Moment,
+    ) -> Vec<(SignalName, f64)> {
+        let reading = |name| {
+            let value = self.reading(&name, upstreams, now)?;
+            Some((name, value))
+        };
+        names.into_iter().filter_map(reading).collect()
     }
 }

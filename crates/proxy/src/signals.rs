@@ -2,16 +2,19 @@
 //!
 //! | signal | is | measured by |
 //! |---|---|---|
-//! | `in_flight` | the fullest upstream's places in use, as a share of its limit | the bulkheads, four times a second or more |
-//! | `queue_delay` | the longest wait for a place, upstream by upstream | the bulkheads, when asked |
+//! | `in_flight` | an upstream's places in use, as a share of its limit | the bulkheads, four times a second or more |
+//! | `queue_delay` | the wait for a place at an upstream | the bulkheads, when asked |
 //! | `event_loop` | how late the latest worker's loop is | the workers, twenty times a second |
-//! | `upstream_utilization` | the busiest upstream, as it says itself | load reports on answers |
+//! | `upstream_utilization` | how busy an upstream is, as it says itself | load reports on answers |
 //! | `cpu`, `memory`, `memory_pressure` | of this process | whoever runs the gateway tells them |
 //! | a signal of the policy's own | what it means is known to its author | a field of answers, or the admin API |
+//!
+//! Shed rules hear of the upstreams behind their own routes; shown is the busiest of all.
 //!
 //! What is told, and the places in use, are smoothed over a second and forgotten after ten: a sampler that hangs must not
 //! shed traffic for ever, nor let everything pass.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,24 +74,29 @@ impl std::error::Error for UntoldSignal {}
 pub(crate) struct Signals {
     /// By name; those of the policy and the process, so their number is bounded.
     told: Mutex<BTreeMap<SignalName, Smoothed>>,
+    /// How busy upstreams are, by their names; those of the policy, so their number is bounded.
+    busy: Mutex<BTreeMap<String, Smoothed>>,
     /// How late each worker's loop is, in microseconds.
     late: Vec<AtomicU64>,
 }
 
 impl Signals {
     pub(crate) fn new(workers: usize) -> Self {
-        Self { told: Mutex::default(), late: (0..workers).map(|_| AtomicU64::new(0)).collect() }
+        Self {
+            told: Mutex::default(),
+            busy: Mutex::default(),
+            late: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 
     /// Takes a reading.
     pub(crate) fn tell(&self, name: &SignalName, now: Moment, value: f64) {
-        let mut told = self.told();
-        if let Some(smoothed) = told.get_mut(name) {
-            smoothed.tell(now, value);
-        } else if let Ok(mut smoothed) = Smoothed::new(SMOOTHED_OVER) {
-            smoothed.tell(now, value);
-            told.insert(name.clone(), smoothed);
-        }
+        tell(&mut lock(&self.told), name, now, value);
+    }
+
+    /// Takes a reading of how busy an upstream is.
+    pub(crate) fn tell_busy(&self, upstream: &str, now: Moment, value: f64) {
+        tell(&mut lock(&self.busy), upstream, now, value);
     }
 
     /// A worker's loop was so late just now.
@@ -107,21 +115,40 @@ impl Signals {
     }
 
     pub(crate) fn told_lately(&self, name: &SignalName, now: Moment) -> Option<f64> {
-        self.told().get(name)?.value_within(BELIEVED_FOR, now)
+        lock(&self.told).get(name)?.value_within(BELIEVED_FOR, now)
+    }
+
+    pub(crate) fn busy_lately(&self, upstream: &str, now: Moment) -> Option<f64> {
+        lock(&self.busy).get(upstream)?.value_within(BELIEVED_FOR, now)
     }
 
     /// Forgets signals of a policy that is no more.
     pub(crate) fn keep(&self, policy: &Policy) {
         let is_own = |name: &Arc<str>| policy.signals.iter().any(|signal| signal.name == *name);
-        self.told().retain(|name, _| match name {
+        lock(&self.told).retain(|name, _| match name {
             SignalName::Own(name) => is_own(name),
             _ => true,
         });
+        let is_there = |name: &String| policy.upstreams.iter().any(|upstream| upstream.name == *name);
+        lock(&self.busy).retain(|name, _| is_there(name));
     }
+}
 
-    fn told(&self) -> MutexGuard<'_, BTreeMap<SignalName, Smoothed>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+fn tell<K, Q>(told: &mut BTreeMap<K, Smoothed>, name: &Q, now: Moment, value: f64)
+where
+    K: Ord + Borrow<Q>,
+    Q: Ord + ToOwned<Owned = K> + ?Sized,
+{
+    if let Some(smoothed) = told.get_mut(name) {
+        smoothed.tell(now, value);
+    } else if let Ok(mut smoothed) = Smoothed::new(SMOOTHED_OVER) {
+        smoothed.tell(now, value);
+        told.insert(name.to_owned(), smoothed);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -50,6 +50,16 @@ pub(crate) struct Plan {
     pub(crate) books: Arc<Books>,
 }
 
+impl Plan {
+    /// Whether an upstream stands behind a route that has this rule.
+    pub(crate) fn is_behind(&self, upstream: &str, rule: u16) -> bool {
+        let mut routes = self.routes.iter().zip(&self.policy.routes);
+        routes.any(|(routed, route)| {
+            routed.rules.contains(&rule) && route.upstream.as_deref() == Some(upstream)
+        })
+    }
+}
+
 /// What a route's requests are asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Routed {

@@ -15,6 +15,9 @@
 //! | 92.5 % | 7.5 ms | 0.9 | rises, at half of its pace |
 //! | 100 % | 10 ms | 1 | rises: a level goes in the time the rule says |
 //!
+//! Of what upstreams are, a rule hears only from those behind the routes that name it: one that is slow stands in nobody
+//! else's way. Of several, the busiest counts.
+//!
 //! A signal that nobody measures presses nobody: what is not known must not keep requests out for ever. Cohorts are
 //! made from the caller's identity, else from its address, and from the hour, so that those who pass, pass at every
 //! gateway, and nobody is unlucky for long.
@@ -41,8 +44,19 @@ const RETRY: Duration = Duration::from_secs(2);
 pub struct Readings {
     /// Signals in their units: shares from 0 to 1, seconds. One that is not known is not among them.
     pub signals: Vec<(SignalName, f64)>,
-    /// How many requests each upstream may have in flight at this moment, by its name.
-    pub limits: Vec<(Arc<str>, u32)>,
+    /// How the upstreams are.
+    pub upstreams: Vec<UpstreamReadings>,
+}
+
+/// What a driver has measured of one upstream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamReadings {
+    /// Its name.
+    pub upstream: Arc<str>,
+    /// How many requests it may have in flight at this moment.
+    pub limit: u32,
+    /// Signals in their units; one that is not known is not among them.
+    pub signals: Vec<(SignalName, f64)>,
 }
 
 /// What one shed rule does at a moment.
@@ -118,10 +132,10 @@ struct Ramping {
 
 impl Shedder {
     /// Moves the edge by what was measured.
-    fn steer(&self, now: Moment, spec: &Shed, readings: &Readings) {
+    fn steer(&self, now: Moment, spec: &Shed, heard: &[&(SignalName, f64)]) {
         let mut ramping = self.ramping();
         ramping.follow(spec.ramp, self.edge.edge());
-        ramping.signals = signals(spec, readings);
+        ramping.signals = signals(spec, heard);
         let busy = ramping.signals.iter().map(SignalReading::standing).fold(0.0, f64::max);
         let most = highest(spec);
         let mut edge = ramping.ramp.tell(now, Ratio::new(busy).unwrap_or(Ratio::ONE));
@@ -174,11 +188,14 @@ fn highest(spec: &Shed) -> Edge {
     u16::try_from(ranks).ok().and_then(|ranks| Edge::new(ranks).ok()).unwrap_or(Edge::SHUT)
 }
 
-fn signals(spec: &Shed, readings: &Readings) -> Vec<SignalReading> {
-    let value = |signal: &SignalName| readings.signals.iter().find(|(told, _)| told == signal);
+fn signals(spec: &Shed, heard: &[&(SignalName, f64)]) -> Vec<SignalReading> {
+    let greatest = |signal: &SignalName| {
+        let values = heard.iter().filter(|(told, _)| told == signal).map(|(_, value)| *value);
+        values.max_by(f64::total_cmp)
+    };
     let reading = |(signal, target): &(SignalName, f64)| SignalReading {
         signal: signal.clone(),
-        value: value(signal).map(|(_, value)| *value),
+        value: greatest(signal),
         target: *target,
     };
     spec.targets.iter().map(reading).collect()
@@ -203,14 +220,22 @@ impl Gate {
     /// Takes in what was measured: moves the shed rules' edges, and the reserves that follow an upstream's limit. To
     /// be called every half a second. A rule that is disabled lets everybody pass and begins anew.
     pub fn steer(&self, now: Now, readings: &Readings) {
-        readings.limits.clone_into(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
+        let places: Vec<_> =
+            readings.upstreams.iter().map(|told| (Arc::clone(&told.upstream), told.limit)).collect();
+        places.clone_into(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
         let current = self.current.read();
         for ((index, ruled), limits) in (0..).zip(&current.plan.rules).zip(&current.limits.rules) {
             match (&limits.default.measure, &ruled.rule.limit) {
-                (Measure::Reserved(reserved), _) => reserved.follow(&readings.limits),
+                (Measure::Reserved(reserved), _) => reserved.follow(&places),
                 (Measure::Shed(shedder), Limit::Shed(spec)) => match current.mode(index, now.moment) {
                     Mode::Disabled => shedder.rest(),
-                    Mode::Enforce | Mode::Shadow => shedder.steer(now.moment, spec, readings),
+                    Mode::Enforce | Mode::Shadow => {
+                        let is_behind =
+                            |told: &&UpstreamReadings| current.plan.is_behind(&told.upstream, index);
+                        let behind = readings.upstreams.iter().filter(is_behind);
+                        let heard = readings.signals.iter().chain(behind.flat_map(|told| &told.signals));
+                        shedder.steer(now.moment, spec, &heard.collect::<Vec<_>>());
+                    }
                 },
                 (Measure::Rate(_) | Measure::Places(..) | Measure::Shed(_), _) => {}
             }
@@ -263,13 +288,13 @@ mod tests {
     }
 
     fn cpu(value: f64) -> Readings {
-        Readings { signals: vec![(SignalName::Cpu, value)], limits: Vec::new() }
+        Readings { signals: vec![(SignalName::Cpu, value)], ..Readings::default() }
     }
 
     /// The edge after each of so many seconds.
     fn edges(shedder: &Shedder, spec: &Shed, seconds: std::ops::Range<u64>, readings: &Readings) -> Vec<u16> {
         let told = seconds.map(|second| {
-            shedder.steer(at(second), spec, readings);
+            shedder.steer(at(second), spec, &readings.signals.iter().collect::<Vec<_>>());
             shedder.edge.edge().ranks()
         });
         told.collect()
@@ -297,7 +322,7 @@ mod tests {
     fn the_signal_above_its_target_counts_whatever_the_others_say() {
         let (shedder, spec) = (Shedder::default(), shed(120, 3));
         let both = [(SignalName::Cpu, 0.1), (SignalName::QueueDelay, 0.01)].to_vec();
-        let edges = edges(&shedder, &spec, 0..150, &Readings { signals: both, limits: Vec::new() });
+        let edges = edges(&shedder, &spec, 0..150, &Readings { signals: both, ..Readings::default() });
         assert_eq!(
             (edges[28], edges[29], edges[148]),
             (0, 1, 128),

@@ -48,6 +48,9 @@ impl SignalName {
         Self::UpstreamUtilization,
     ];
 
+    /// Those of each upstream.
+    pub const OF_UPSTREAMS: [Self; 3] = [Self::InFlight, Self::QueueDelay, Self::UpstreamUtilization];
+
     /// As it is written in policies and metrics.
     #[must_use]
     pub fn as_str(&self) -> &str {

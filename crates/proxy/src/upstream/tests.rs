@@ -30,7 +30,7 @@ fn request(method: Method) -> Request<RequestBody> {
 }
 
 async fn ask(upstream: &Upstream, method: Method) -> Result<Bytes, CallFailure> {
-    let response = upstream.call(0, 0, request(method)).await?;
+    let response = upstream.call(0, 0, request(method), || false).await?;
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
@@ -129,7 +129,7 @@ async fn what_may_be_sent_twice_is_sent_over_another_connection() {
 #[tokio::test]
 async fn a_request_that_is_dropped_closes_its_connection() {
     let (listener, upstream) = upstream().await;
-    let call = upstream.call(0, 0, request(Method::GET));
+    let call = upstream.call(0, 0, request(Method::GET), || false);
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         serve(&mut stream, b"HTTP/1.1").await;
@@ -151,7 +151,7 @@ async fn an_answer_that_is_dropped_closes_its_connection() {
         serve(&mut stream, b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello").await;
         stream
     };
-    let (answered, _stream) = tokio::join!(upstream.call(0, 0, request(Method::GET)), serving);
+    let (answered, _stream) = tokio::join!(upstream.call(0, 0, request(Method::GET), || false), serving);
     assert_eq!(upstream.endpoints[0].counts(), (1, 1));
     drop(answered);
     assert_eq!(upstream.endpoints[0].counts(), (0, 0));

@@ -51,7 +51,7 @@ fn an_incident_is_told_in_one_sentence_and_readiness_stays() {
 #[test]
 fn a_rule_that_sheds_is_named_with_its_signal() {
     let running = Running::start();
-    let readings = Readings { signals: vec![(SignalName::Cpu, 0.95)], limits: Vec::new() };
+    let readings = Readings { signals: vec![(SignalName::Cpu, 0.95)], ..Readings::default() };
     for _ in 0..160 {
         running.station.advance(Duration::from_millis(500));
         running.station.gate().steer(running.station.now(), &readings);

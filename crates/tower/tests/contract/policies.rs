@@ -59,7 +59,7 @@ pub fn policy<const N: usize>(rules: [&str; N]) -> Policy {
 
 /// A busy processor, for rules that shed by it.
 pub fn busy() -> Readings {
-    Readings { signals: vec![(SignalName::Cpu, 1.0)], limits: Vec::new() }
+    Readings { signals: vec![(SignalName::Cpu, 1.0)], ..Readings::default() }
 }
 
 /// Half of two places kept for what is critical_plus.

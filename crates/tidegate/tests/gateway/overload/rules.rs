@@ -66,6 +66,59 @@ fn the_last_places_are_kept_for_what_matters() {
 }
 
 #[test]
+fn a_shed_rule_hears_only_of_the_upstreams_that_it_stands_before() {
+    let latch = Latch::default();
+    let (slow, quick) = (Upstream::holding(&latch), Upstream::ok());
+    let guarded = Guarded::before(
+        &slow,
+        "algorithm = 'fixed'\nmax = 2\nqueue = { timeout = '0s' }",
+        &format!(
+            "{BELIEVED}
+            [upstream.quick]
+            endpoints = ['{}']
+            [rule.slow_is_busy]
+            kind = 'shed'
+            target = {{ in_flight = '50%' }}
+            order = ['sheddable']
+            ramp = '1s'
+            [rule.quick_is_busy]
+            kind = 'shed'
+            target = {{ in_flight = '50%' }}
+            order = ['sheddable']
+            ramp = '1s'
+            [[route]]
+            match = {{ path = '/quick' }}
+            upstream = 'quick'
+            rules = ['quick_is_busy']
+            [[route]]
+            upstream = 'orders'
+            rules = ['slow_is_busy']",
+            quick.url()
+        ),
+    );
+    let _held: Vec<Client> = (0..2).map(|_| guarded.send("/held", &[])).collect();
+    slow.wait_for(2);
+    upstream_is_shed(&guarded, "slow_is_busy");
+    for _ in 0..20 {
+        assert_eq!(get(&guarded, "/quick", "sheddable", "a").status(), 200, "it has nothing to do");
+    }
+    latch.open();
+}
+
+/// Waits until a rule sheds before its upstream says that it is full.
+fn upstream_is_shed(guarded: &Guarded, rule: &str) {
+    let begun = Instant::now();
+    let by = format!("rule={rule}\"");
+    loop {
+        let refused = get(guarded, "/", "sheddable", "a");
+        if refused.get("proxy-status").is_some_and(|who| who.ends_with(&by)) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{refused:?}");
+    }
+}
+
+#[test]
 fn what_a_reserve_holds_back_is_wanted_of_the_upstream() {
     let latch = Latch::default();
     let upstream = Upstream::holding(&latch);
