@@ -92,22 +92,10 @@ fn recovery(part: &Part, outcome: &Outcome) -> f64 {
     outcome.record.recovery(end).map_or(f64::INFINITY, |time| time.as_secs_f64())
 }
 
-/// With a for a forwarded answer and b for a refusal, a stretch takes the gateway `a·forwarded + b·refused`.
-/// A phase in which nothing is refused says what a is, and then the flood what b is.
 fn cost(part: &Part, outcome: &Outcome) -> Option<Cost> {
-    let stretch = |phase: &str| whole_seconds(&outcome.scenario, phase, part.from);
-    let (calm, flood) = (stretch(part.calm?)?, stretch(part.over)?);
-    let classes: Vec<usize> = (0..outcome.scenario.classes.len()).collect();
-    let forwarded = |time: &Range<Duration>| f64::from(outcome.record.served(&classes, time).1);
-    let used = |time: &Range<Duration>| {
-        // The processor time is told at the end of each second: from just before the first moment there are
-        // two.
-        let told = time.start.saturating_sub(Duration::from_millis(1))..time.end;
-        outcome.record.processor(&told).map(|used| used.as_secs_f64() * 1e6)
-    };
-    let each = used(&calm)? / forwarded(&calm);
-    let refused = f64::from(outcome.record.refused(&flood));
-    Some(Cost { forwarded: each, refused: (used(&flood)? - each * forwarded(&flood)) / refused })
+    let effort = |phase: &str| outcome.record.effort(&whole_seconds(&outcome.scenario, phase, part.from)?);
+    let forwarded = effort(part.calm?)?.of_forwarding()?;
+    Some(Cost { forwarded, refused: effort(part.over)?.of_refusing(forwarded)? })
 }
 
 fn whole_seconds(scenario: &Scenario, phase: &str, from: Duration) -> Option<Range<Duration>> {

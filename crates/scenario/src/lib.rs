@@ -56,11 +56,13 @@
 //! | what a scenario is made of | [`Scenario`] |
 //! | phases, and when they are | [`timeline`] |
 //! | what is measured, and how each measure is defined | [`measure`], [`record`] |
+//! | what a refusal costs a gateway | [`cost`] |
 //! | what a file may say, key by key | [`read`] |
 //!
 //! Nothing here does I/O: a text comes in, a scenario or a list of problems comes out.
 
 pub mod bins;
+pub mod cost;
 pub mod measure;
 pub mod read;
 pub mod record;
@@ -71,6 +73,7 @@ use std::time::Duration;
 
 use tidegate_core::Criticality;
 
+pub use cost::Effort;
 pub use measure::{Assertion, Bound, Finding, Measure, Shown, Variant};
 pub use read::{Problem, Problems};
 pub use record::{Ending, Record, Told};

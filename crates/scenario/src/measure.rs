@@ -247,17 +247,12 @@ impl Assertion {
         }
     }
 
-    /// With a for a forwarded answer and b for a refusal, a stretch takes the gateway `a·forwarded + b·refused`. Where
-    /// nothing is refused, that says what a is, and elsewhere what b is.
+    /// The phase to compare with says what forwarding costs, as nothing is refused in it.
     fn refusal_cost(&self, scenario: &Scenario, record: &Record, pace: Pace) -> Option<f64> {
-        let all: Vec<usize> = (0..scenario.classes.len()).collect();
-        let forwarded = |time: &Range<Duration>| f64::from(record.served(&all, time).1);
-        let used = |time: &Range<Duration>| record.processor(time).map(|used| used.as_secs_f64());
         let usual = scenario.timeline.during(self.against.as_deref()?, pace).first()?.clone();
-        let forwarding = used(&usual)? / forwarded(&usual);
+        let forwarding = record.effort(&usual)?.of_forwarding()?;
         let time = self.time(scenario, pace).first()?.clone();
-        let refusing = (used(&time)? - forwarding * forwarded(&time)) / f64::from(record.refused(&time));
-        Some(refusing / forwarding)
+        Some(record.effort(&time)?.of_refusing(forwarding)? / forwarding)
     }
 
     /// The limit at the end of the phase to compare with, or the number of workers.

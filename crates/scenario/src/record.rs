@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use tidegate_core::Criticality;
 
-use crate::MAX_CLASSES;
 use crate::bins::{BIN, Bins, bins_in};
+use crate::{Effort, MAX_CLASSES};
 
 /// How a caller's request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,12 +313,18 @@ impl Record {
         self.looks(time).filter_map(|look| look.limit)
     }
 
-    /// Processor time that the gate used in this stretch, where that was told at least twice.
+    /// What the gate used in this stretch and for what, where its processor time was told at least twice.
     #[must_use]
-    pub fn processor(&self, time: &Range<Duration>) -> Option<Duration> {
-        let mut told = self.looks(time).filter_map(|look| look.processor);
+    pub fn effort(&self, time: &Range<Duration>) -> Option<Effort> {
+        // A clock that runs on: what it showed at the very beginning is what to count from.
+        let is_meant = |at: &Duration| time.start <= *at && *at <= time.end;
+        let looks = self.looks.iter().filter(|(at, _)| is_meant(at));
+        let mut told = looks.filter_map(|(_, look)| look.processor);
         let first = told.next()?;
-        told.last().map(|last| last.saturating_sub(first))
+        let used = told.next_back()?.saturating_sub(first);
+        let classes: Vec<usize> = (0..self.levels.len().min(MAX_CLASSES)).collect();
+        let (_, forwarded) = self.served(&classes, time);
+        Some(Effort { used, forwarded: forwarded.into(), refused: self.refused(time).into() })
     }
 }
 

@@ -74,3 +74,24 @@ fn a_lower_level_that_is_served_while_a_higher_is_refused_is_an_inversion() {
     let nobody_refused = told(10, |_| Ending::Good);
     assert!(nobody_refused.inversion(&(at(0)..at(10_000))) < 1e-9);
 }
+
+#[test]
+fn processor_time_counts_from_what_was_told_when_a_stretch_began() {
+    let mut record = told(3, |millis| if millis < 1000 { Ending::Good } else { Ending::Refused });
+    for second in 0..4 {
+        let processor = Some(at(100 * second));
+        record.look(at(1000 * second), Look { processor, ..Look::default() });
+    }
+    let calm = Effort { used: at(100), forwarded: 100, refused: 0 };
+    assert_eq!(record.effort(&(at(0)..at(1000))), Some(calm));
+    let flood = Effort { used: at(200), forwarded: 0, refused: 200 };
+    assert_eq!(record.effort(&(at(1000)..at(3000))), Some(flood));
+}
+
+#[test]
+fn what_told_no_processor_time_made_no_effort_that_is_known() {
+    let mut record = told(1, |_| Ending::Good);
+    record.look(at(0), Look::default());
+    record.look(at(1000), Look::default());
+    assert_eq!(record.effort(&(at(0)..at(1000))), None);
+}

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tidegate_scenario::Effort;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Problem;
@@ -30,7 +31,7 @@ use crate::commands::{Ended, Failure};
 use crate::run::limits;
 
 use closing::Closing;
-use cost::{Cost, Meter};
+use cost::{Meter, Micros};
 use refusal::Shown;
 use running::Running;
 use screen::{Frame, Screen};
@@ -158,7 +159,7 @@ pub fn write(page: &mut dyn Write, show: &Show) -> Result<Ended, Problem> {
     if interrupt.came() {
         return Ok(Ended::Interrupted);
     }
-    let cost = played.flood.each(forwarded);
+    let cost = Micros::of(played.flood, forwarded);
     let closing = Closing { without: played.without, behind: played.behind, cost };
     closing.write(page, show)?;
     if let Some(shown) = played.refusal {
@@ -181,7 +182,7 @@ struct Played {
     without: side::Seen,
     behind: side::Seen,
     /// What the gateway used in the flood, and for what.
-    flood: Cost,
+    flood: Option<Effort>,
     refusal: Option<Shown>,
 }
 
@@ -217,7 +218,7 @@ fn play(page: &mut dyn Write, show: &Show, interrupt: &Interrupt) -> Result<Opti
     screen.end()?;
     let (without, behind) = (without.end(show), behind.end(show));
     gateway.stop();
-    Ok(Some(Played { without, behind, flood: meter.cost(), refusal }))
+    Ok(Some(Played { without, behind, flood: meter.effort(), refusal }))
 }
 
 fn introduction(page: &mut dyn Write, show: &Show) -> io::Result<()> {

@@ -1,8 +1,7 @@
 //! What the gateway uses of the processor.
 //!
-//! With a for an answer it forwards and b for a refusal, the flood takes it `a·forwarded + b·refused`. A
-//! service that answers at once, asked as often as in the flood, says what a is; then the flood says what b
-//! is.
+//! A service that answers at once, asked as often as in the flood, says what forwarding costs; then the flood
+//! says what a refusal does.
 //!
 //! The gateway runs in this process beside callers and services, so it is told apart by the names of its
 //! threads.
@@ -12,6 +11,7 @@ use std::time::Duration;
 
 use tidegate_load::service::{Service, Spec, Work};
 use tidegate_load::{Pacing, Plan, Rate, Schedule, Target};
+use tidegate_scenario::Effort;
 
 use super::running::Running;
 use super::side::Look;
@@ -28,14 +28,6 @@ const IDLE_WORK: Duration = Duration::from_millis(1);
 /// Connections for the measurement of what forwarding costs.
 const CONNECTIONS: usize = 100;
 
-/// What the gateway used in a stretch of time, and for what.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cost {
-    used: Option<Duration>,
-    forwarded: u64,
-    refused: u64,
-}
-
 /// Microseconds of the processor; none where the system does not tell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Micros {
@@ -43,14 +35,12 @@ pub(super) struct Micros {
     pub(super) refused: Option<f64>,
 }
 
-impl Cost {
-    /// What one of each costs, if a forwarded answer costs that many microseconds.
-    pub(super) fn each(&self, forwarded: Option<f64>) -> Micros {
-        let refused = forwarded.zip(self.used).map(|(each, used)| {
-            (used.as_secs_f64() * 1e6 - each * self.forwarded as f64) / self.refused.max(1) as f64
-        });
+impl Micros {
+    /// What one of each costs, if a forwarded answer costs that many.
+    pub(super) fn of(flood: Option<Effort>, forwarded: Option<f64>) -> Self {
+        let refused = flood.zip(forwarded).and_then(|(flood, forwarded)| flood.of_refusing(forwarded));
         // A negative number would say that forwarding was dearer when it was measured by itself.
-        Micros { forwarded, refused: refused.filter(|micros| *micros > 0.0) }
+        Self { forwarded, refused: refused.filter(|micros| *micros > 0.0) }
     }
 }
 
@@ -68,16 +58,15 @@ impl Meter {
         self.last = Some(reading);
     }
 
-    pub(super) fn cost(&self) -> Cost {
-        let (Some((used, first)), Some((used_last, last))) = (self.first, self.last) else {
-            return Cost::default();
-        };
+    /// None where the system does not tell it.
+    pub(super) fn effort(&self) -> Option<Effort> {
+        let ((used, first), (used_last, last)) = self.first.zip(self.last)?;
         let between = last.since(&first);
-        Cost {
-            used: used.zip(used_last).map(|(first, last)| last.saturating_sub(first)),
+        Some(Effort {
+            used: used_last?.saturating_sub(used?),
             forwarded: between.levels.iter().map(|level| level.ok).sum(),
             refused: between.levels.iter().map(|level| level.refused).sum(),
-        }
+        })
     }
 }
 
@@ -101,9 +90,12 @@ pub(super) fn of_forwarding(show: &Show, interrupt: &Interrupt) -> Result<Option
     let report = run.wait();
     let after = used();
     gateway.stop();
-    let answers = report.total.answers.ok;
-    let used = before.zip(after).map(|(before, after)| after.saturating_sub(before));
-    Ok(used.filter(|_| answers > 0).map(|used| used.as_secs_f64() * 1e6 / answers as f64))
+    let effort = before.zip(after).map(|(before, after)| Effort {
+        used: after.saturating_sub(before),
+        forwarded: report.total.answers.ok,
+        refused: 0,
+    });
+    Ok(effort.and_then(|effort| effort.of_forwarding()))
 }
 
 /// Processor time of all threads of gateways that run, where the system tells it (Linux).
@@ -126,11 +118,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_costs_what_forwarding_leaves() {
-        let cost = Cost { used: Some(Duration::from_micros(5000)), forwarded: 100, refused: 200 };
-        assert_eq!(cost.each(Some(30.0)).refused, Some(10.0));
-        assert_eq!(cost.each(Some(60.0)).refused, None);
-        assert_eq!(cost.each(None).refused, None);
+    fn a_refusal_that_would_cost_less_than_nothing_is_not_shown() {
+        let flood = Some(Effort { used: Duration::from_micros(5000), forwarded: 100, refused: 200 });
+        assert_eq!(Micros::of(flood, Some(30.0)).refused, Some(10.0));
+        assert_eq!(Micros::of(flood, Some(60.0)).refused, None);
+        assert_eq!(Micros::of(flood, None).refused, None);
     }
 
     #[test]
