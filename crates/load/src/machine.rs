@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time of all cores together, since the machine was started.
 ///
@@ -25,6 +25,8 @@ pub struct CoreTime {
     pub busy: Duration,
     /// What a hypervisor gave to others.
     pub stolen: Duration,
+    /// How many cores that is the time of, whether we may use them or not.
+    pub cores: u32,
 }
 
 impl CoreTime {
@@ -44,7 +46,54 @@ impl CoreTime {
         let [user, nice, system, _idle, _iowait, irq, softirq, stolen] = *fields.first_chunk()?;
         let busy = user + nice + system + irq + softirq + stolen;
         let span = |hundredths: u64| Duration::from_millis(hundredths * 10);
-        Some(Self { busy: span(busy), stolen: span(stolen) })
+        let is_core = |line: &&str| {
+            let number = line.strip_prefix("cpu").and_then(|rest| rest.chars().next());
+            number.is_some_and(|first| first.is_ascii_digit())
+        };
+        let cores = u32::try_from(stat.lines().filter(is_core).count()).ok()?;
+        Some(Self { busy: span(busy), stolen: span(stolen), cores })
+    }
+}
+
+/// A stretch of time, from its beginning on.
+///
+/// ```
+/// use tidegate_load::machine::Stretch;
+///
+/// let stretch = Stretch::begin()?;
+/// // measure
+/// let share = stretch.stolen()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    began: Instant,
+    before: CoreTime,
+}
+
+impl Stretch {
+    /// It begins now.
+    ///
+    /// # Errors
+    /// As [`CoreTime::so_far`].
+    pub fn begin() -> io::Result<Self> {
+        Ok(Self { began: Instant::now(), before: CoreTime::so_far()? })
+    }
+
+    /// How long it has lasted.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The share of all cores' time that a hypervisor has given to others since then, although there was work to do.
+    ///
+    /// # Errors
+    /// As [`CoreTime::so_far`].
+    pub fn stolen(&self) -> io::Result<f64> {
+        let now = CoreTime::so_far()?;
+        let stolen = now.stolen.saturating_sub(self.before.stolen);
+        Ok(stolen.div_duration_f64(self.length()) / f64::from(now.cores.max(1)))
     }
 }
 
@@ -56,7 +105,8 @@ mod tests {
     fn busy_is_everything_but_idle_and_waiting_for_disks() {
         let stat = "cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 9 9 9 9 9 9 9 9 9 9\n";
         let busy = Duration::from_millis(10 * (1 + 2 + 4 + 8 + 16 + 32));
-        assert_eq!(CoreTime::read(stat), Some(CoreTime { busy, stolen: Duration::from_millis(320) }));
+        let stolen = Duration::from_millis(320);
+        assert_eq!(CoreTime::read(stat), Some(CoreTime { busy, stolen, cores: 1 }));
         assert_eq!(CoreTime::read("cpu  1 2 3\n"), None);
         assert_eq!(CoreTime::read("cpu0 1 2 4 1000 2000 8 16 32\n"), None);
     }

@@ -7,7 +7,6 @@
 #![expect(unreachable_pub, reason = "nothing here is reached from outside")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up must fail")]
 
-mod machine;
 mod naive;
 mod play;
 mod probe;

@@ -1,8 +1,8 @@
 //! A file, played and judged.
 //!
-//! A play shows what the gateway does only while the machine does what it is asked to. One that a neighbour slowed down
-//! and that misses something is no evidence, so it is played again, as long as the patience for all scenarios lasts. What
-//! misses something on a machine that was left alone fails at once.
+//! A play that a neighbour slowed down and that misses something is no [evidence](tidegate_load::drill::Outcome::disturbance),
+//! so it is played again, as long as the patience for all scenarios lasts. What misses something on a machine that was left
+//! alone fails at once.
 
 use std::fs;
 use std::path::Path;
@@ -11,24 +11,13 @@ use std::time::Duration;
 
 use tidegate_load::awake::Awake;
 use tidegate_load::drill::{Drill, Outcome};
+use tidegate_load::machine::Stretch;
 use tidegate_scenario::{Pace, Scenario, Variant};
 
 use crate::gateway::support::Gateway;
-use crate::machine::Stretch;
 use crate::operated::Operated;
 use crate::probe::Watch;
 use crate::vitals;
-
-/// The most requests that the generator may fail to send before its figures mean nothing.
-const MOST_UNSENT: f64 = 0.001;
-
-/// How late the generator may be for one request in a hundred: callers wait for 200 ms, and a service that has to catch
-/// up with what came at once refuses some that it would have served.
-const MOST_LATE: Duration = Duration::from_millis(5);
-
-/// The most of the machine's time that a hypervisor may give to others. A pause of a tenth of a second on one of two cores
-/// is 2.5 thousandths of twenty seconds, and is enough to miss what is asked of every second.
-const MOST_STOLEN: f64 = 0.001;
 
 /// How much time may go by in plays that prove nothing, over all scenarios.
 const PATIENCE: Duration = Duration::from_secs(35 * 60);
@@ -62,12 +51,12 @@ fn played(variant: Variant, play: impl Fn() -> Outcome) {
     let mut patience = alone();
     let _awake = Awake::keep().unwrap();
     loop {
-        let stretch = Stretch::begin();
+        let stretch = Stretch::begin().unwrap();
         let outcome = play();
-        let disturbed = disturbed(&outcome, stretch.stolen());
+        let disturbed = outcome.disturbance(stretch.stolen().unwrap());
         // Shown where somebody asks for it, and where something fails.
         eprintln!("{variant:?}, seed {} {}", seed(), outcome.table(variant));
-        let missed = missed(&outcome, variant);
+        let missed = outcome.missed(variant);
         if missed.is_empty() {
             return;
         }
@@ -79,31 +68,6 @@ fn played(variant: Variant, play: impl Fn() -> Outcome) {
         *patience = left;
         eprintln!("played again: {why}");
     }
-}
-
-/// What kept the machine from its work, if anything did.
-fn disturbed(outcome: &Outcome, stolen: f64) -> Option<String> {
-    let late = outcome.report.late.map_or(Duration::ZERO, |late| late.p99);
-    if stolen > MOST_STOLEN {
-        Some(format!("{:.1} % of the machine's time went to others", stolen * 100.0))
-    } else if late > MOST_LATE {
-        Some(format!("one request in a hundred was sent more than {late:.0?} late"))
-    } else if outcome.unsent() > MOST_UNSENT {
-        Some(format!("{:.4} of the requests could not be sent", outcome.unsent()))
-    } else {
-        None
-    }
-}
-
-/// What a play should have shown and did not.
-fn missed(outcome: &Outcome, variant: Variant) -> Vec<String> {
-    let findings = outcome.findings(variant);
-    let mut missed: Vec<String> =
-        findings.iter().filter(|finding| !finding.holds()).map(ToString::to_string).collect();
-    if variant == Variant::Protected && outcome.unsent() > MOST_UNSENT {
-        missed.push("the generator could not keep up".to_owned());
-    }
-    missed
 }
 
 /// One at a time, with the patience that is left: they measure what the machine can do.
