@@ -76,7 +76,10 @@ impl Record {
     }
 
     pub(crate) fn limit(&mut self, at: Moment, limit: f64, is_elsewhere: bool) {
-        self.common.look(since_start(at), Look { limit: Some(limit), is_elsewhere, processor: None });
+        self.common.look(
+            since_start(at),
+            Look { limit: Some(limit), is_elsewhere: Some(is_elsewhere), processor: None },
+        );
     }
 
     /// So many are inside the last service from now on.

@@ -102,9 +102,15 @@ impl Measure {
         ("refusal_cost", Self::RefusalCost),
     ];
 
+    /// Whether it looks at the gate's limit, which somebody must ask for while it runs.
+    #[must_use]
+    pub const fn is_of_the_limit(self) -> bool {
+        matches!(self, Self::HighestLimit | Self::LowestLimit | Self::BlamedElsewhere)
+    }
+
     /// Whether it looks at the gate, which a naive run over sockets does not have.
     const fn is_of_the_gate(self) -> bool {
-        matches!(self, Self::HighestLimit | Self::LowestLimit | Self::BlamedElsewhere | Self::RefusalCost)
+        self.is_of_the_limit() || matches!(self, Self::RefusalCost)
     }
 }
 
@@ -239,9 +245,10 @@ impl Assertion {
                 limits(record, &time).fold(f64::NAN, f64::min) / self.usual_limit(scenario, record, pace)
             }
             Measure::BlamedElsewhere => {
-                let looks = || time.iter().flat_map(|time| record.looks(time));
-                let blamed = looks().filter(|look| look.is_elsewhere).count();
-                blamed as f64 / looks().count().max(1) as f64
+                let looks = time.iter().flat_map(|time| record.looks(time));
+                let told: Vec<bool> = looks.filter_map(|look| look.is_elsewhere).collect();
+                // Not a number where nothing was told.
+                told.iter().filter(|is_elsewhere| **is_elsewhere).count() as f64 / told.len() as f64
             }
             Measure::RefusalCost => self.refusal_cost(scenario, record, pace).unwrap_or(f64::NAN),
         }

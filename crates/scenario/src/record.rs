@@ -74,8 +74,8 @@ struct Bin {
 pub struct Look {
     /// How many it lets in at a time, if it has such a limit.
     pub limit: Option<f64>,
-    /// Whether it puts the latency down to what the service calls.
-    pub is_elsewhere: bool,
+    /// Whether it puts the latency down to what the service calls, if it tells.
+    pub is_elsewhere: Option<bool>,
     /// Processor time it has used since it began, where that can be told.
     pub processor: Option<Duration>,
 }

@@ -29,7 +29,7 @@ impl Probe for Watch {
         let concurrency = &upstreams["upstreams"][0]["concurrency"];
         Look {
             limit: concurrency["limit"].as_f64(),
-            is_elsewhere: concurrency["why"] == "dependency",
+            is_elsewhere: Some(concurrency["why"] == "dependency"),
             processor: Some(vitals::processor_time_of(self.process)),
         }
     }
