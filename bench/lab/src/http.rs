@@ -49,6 +49,19 @@ impl Connection {
     }
 }
 
+/// Everything that is answered to a request for `path`, head included, as text. Over a connection of its own, which the
+/// server closes; so it does not matter how it says where the answer ends.
+pub fn ask(address: SocketAddr, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let host = address.ip();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 /// An address on loopback that nobody listens on.
 pub fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()

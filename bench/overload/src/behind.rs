@@ -30,6 +30,8 @@ pub(crate) struct Setup<'a> {
     /// A directory of its own.
     pub(crate) directory: &'a Path,
     pub(crate) between: Between,
+    /// Where it can be asked how it is doing, if it listens for that.
+    pub(crate) admin: SocketAddr,
     /// How many requests the service works on at a time.
     pub(crate) workers: u32,
     /// The scenario's, already with the service's address.
@@ -83,11 +85,11 @@ impl Behind {
             Self::Nothing => None,
             Self::Nginx => Some(nginx::command(&write("nginx.conf", limited(setup))?)),
             Self::Envoy(program) => {
-                let text = envoy::forwarding(setup.between, "", ADAPTIVE);
+                let text = envoy::forwarding(setup.between, "", ADAPTIVE) + &envoy::admin(setup.admin);
                 Some(envoy::command(program, &write("envoy.yaml", text)?))
             }
             Self::Ours(program) => {
-                let file = write("tidegate.toml", listening(setup.policy, setup.between.listen))?;
+                let file = write("tidegate.toml", listening(setup.policy, setup))?;
                 let mut command = Command::new(program);
                 command.args(["run", "-c"]).arg(file);
                 Some(command)
@@ -116,11 +118,12 @@ const ADAPTIVE: &str = r#"          - name: envoy.filters.http.adaptive_concurre
               enabled: { default_value: true, runtime_key: adaptive_concurrency.enabled }
 "#;
 
-/// The policy with this address to listen on; its own leaves the choice to the system, which tells only
+/// The policy with these addresses to listen on; its own leave the choice to the system, which tells only
 /// whoever reads the log.
-fn listening(policy: &str, listen: SocketAddr) -> String {
-    let line = |line: &str| match line.split_once('=') {
-        Some((key, _)) if key.trim() == "listen" => format!("listen = \"{listen}\"\n"),
+fn listening(policy: &str, setup: &Setup<'_>) -> String {
+    let line = |line: &str| match line.split_once('=').map(|(key, _)| key.trim()) {
+        Some("listen") => format!("listen = \"{}\"\n", setup.between.listen),
+        Some("admin") => format!("admin = \"{}\"\n", setup.admin),
         Some(_) | None => format!("{line}\n"),
     };
     policy.lines().map(line).collect()
@@ -130,20 +133,23 @@ fn listening(policy: &str, listen: SocketAddr) -> String {
 mod tests {
     use super::*;
 
+    fn setup() -> Setup<'static> {
+        let [address, admin] = [80, 81].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let between = Between { listen: address, upstream: address };
+        Setup { directory: Path::new("/d"), between, admin, workers: 10, policy: "" }
+    }
+
     #[test]
     fn a_policy_listens_where_it_is_told_to() {
         let policy =
             "listen   = \"127.0.0.1:0\"\nupstream = \"http://a\"\n[server]\nadmin = \"127.0.0.1:0\"\n";
         let expected =
-            "listen = \"127.0.0.1:80\"\nupstream = \"http://a\"\n[server]\nadmin = \"127.0.0.1:0\"\n";
-        assert_eq!(listening(policy, "127.0.0.1:80".parse().unwrap()), expected);
+            "listen = \"127.0.0.1:80\"\nupstream = \"http://a\"\n[server]\nadmin = \"127.0.0.1:81\"\n";
+        assert_eq!(listening(policy, &setup()), expected);
     }
 
     #[test]
     fn nginx_lets_in_twice_as_many_as_there_are_workers() {
-        let address = "127.0.0.1:80".parse().unwrap();
-        let between = Between { listen: address, upstream: address };
-        let setup = Setup { directory: Path::new("/d"), between, workers: 10, policy: "" };
-        assert!(limited(&setup).contains("limit_conn all 20;"));
+        assert!(limited(&setup()).contains("limit_conn all 20;"));
     }
 }

@@ -73,7 +73,7 @@ fn asked(part: &Part, measure: Measure, of: &[&str]) -> Assertion {
         what: String::new(),
         measure,
         of: of.iter().map(|&word| word.to_owned()).collect(),
-        over: vec![part.over.to_owned()],
+        over: part.over.iter().map(|&phase| phase.to_owned()).collect(),
         from: part.from,
         until: None,
         against: None,
@@ -95,7 +95,7 @@ fn recovery(part: &Part, outcome: &Outcome) -> f64 {
 fn cost(part: &Part, outcome: &Outcome) -> Option<Cost> {
     let effort = |phase: &str| outcome.record.effort(&whole_seconds(&outcome.scenario, phase, part.from)?);
     let forwarded = effort(part.calm?)?.of_forwarding()?;
-    Some(Cost { forwarded, refused: effort(part.over)?.of_refusing(forwarded)? })
+    Some(Cost { forwarded, refused: effort(part.over.first()?)?.of_refusing(forwarded)? })
 }
 
 fn whole_seconds(scenario: &Scenario, phase: &str, from: Duration) -> Option<Range<Duration>> {

@@ -12,6 +12,7 @@ mod figures;
 mod json;
 mod plan;
 mod play;
+mod probe;
 mod report;
 mod rounds;
 

@@ -3,19 +3,18 @@
 use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::http;
 use tidegate_bench_lab::process::Program;
 use tidegate_bench_lab::programs::Between;
 use tidegate_load::drill::{Drill, Probe};
-use tidegate_scenario::record::Look;
 use tidegate_scenario::{Finding, Variant};
 
 use crate::behind::{Behind, Setup};
 use crate::figures::Figures;
 use crate::plan::Part;
+use crate::probe::{Asked, Watch};
 
 /// What came of it.
 #[derive(Debug)]
@@ -25,21 +24,6 @@ pub(crate) struct Play {
     pub(crate) figures: Figures,
     /// What the scenario's file asks for, in its order.
     pub(crate) findings: Vec<Finding>,
-}
-
-/// The processor time of a gateway, asked for once a second.
-struct Meter(Arc<Program>);
-
-impl Probe for Meter {
-    fn look(&mut self) -> Look {
-        Look { processor: self.0.processor_time().ok(), ..Look::default() }
-    }
-}
-
-impl std::fmt::Debug for Meter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Meter")
-    }
 }
 
 impl Play {
@@ -59,18 +43,24 @@ impl Play {
         let drill = Drill::prepare(part.scenario.clone())?;
         let service = drill.service();
         let between = Between { listen: http::free_address()?, upstream: service };
+        let admin = http::free_address()?;
         let directory = place.join(between.listen.port().to_string());
         // The system may give a port again that was used before.
         fs::create_dir_all(&directory)?;
         let policy = drill.policy().ok_or_else(|| format!("{} has no policy", part.scenario.id))?;
         let workers = part.scenario.service.workers;
-        let setup = Setup { directory: &directory, between, workers, policy: &policy };
+        let setup = Setup { directory: &directory, between, admin, workers, policy: &policy };
         let (target, probe): (_, Option<Box<dyn Probe>>) = match behind.prepare(&setup)? {
             None => (service, None),
             Some(command) => {
                 let mut program = Program::start(behind.name(), cores.gateway, command)?;
                 program.ready(between.listen)?;
-                (between.listen, Some(Box::new(Meter(Arc::new(program)))))
+                let asked = match behind {
+                    Behind::Envoy(_) if part.is_of_the_limit() => Asked::Envoy(admin),
+                    Behind::Ours(_) if part.is_of_the_limit() => Asked::Ours(admin),
+                    Behind::Nothing | Behind::Nginx | Behind::Envoy(_) | Behind::Ours(_) => Asked::Nobody,
+                };
+                (between.listen, Some(Box::new(Watch { program, asked })))
             }
         };
         let outcome = drill.run(target, probe)?;

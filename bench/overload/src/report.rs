@@ -33,9 +33,14 @@ fn beginning(text: &mut String, measured: &Measured) {
 
 fn scenario(text: &mut String, measured: &Measured, part: &Part) {
     let (id, what) = (&part.scenario.id, &part.scenario.what);
-    let from = if part.from.is_zero() { "" } else { ", from a second after it began" };
+    let from = match part.from.as_secs() {
+        0 => String::new(),
+        1 => ", from a second after it began".to_owned(),
+        seconds => format!(", from {seconds} seconds after it began"),
+    };
     line(text, &format!("### {id}: {what}\n"));
-    line(text, &format!("In phase *{}*{from}.\n", part.over));
+    let over = part.over.join("* and *");
+    line(text, &format!("In phase *{over}*{from}.\n"));
     let levels = LEVELS.map(|level| format!(" {level} |")).concat();
     line(
         text,

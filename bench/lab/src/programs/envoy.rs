@@ -58,6 +58,11 @@ pub fn forwarding(between: Between, actions: &str, filters: &str) -> String {
     )
 }
 
+/// What a configuration has besides so that Envoy can be asked how it is doing.
+pub fn admin(listen: SocketAddr) -> String {
+    format!("admin:\n  address: {}\n", address(listen))
+}
+
 fn address(address: SocketAddr) -> String {
     format!("{{ socket_address: {{ address: {}, port_value: {} }} }}", address.ip(), address.port())
 }
