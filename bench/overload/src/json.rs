@@ -41,6 +41,8 @@ fn play(play: &Play) -> Value {
         "micros_forwarded": figures.cost.forwarded,
         "micros_refused": figures.cost.refused,
         "unsent": figures.unsent,
+        "disturbance": play.disturbance,
+        "repeated": play.repeated,
         "findings": findings,
     })
 }

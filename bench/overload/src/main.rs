@@ -3,13 +3,14 @@
 //!
 //! What happens to the service is in `scenarios/*.toml`, the same files that the tests read; how everything
 //! is measured is in `tidegate-scenario`. Tables go to standard output, progress to standard error. Ends with
-//! failure when our gateway misses a bar in a full run.
+//! failure when our gateway misses a bar in any play of a full run.
 
 mod arguments;
 mod bars;
 mod behind;
 mod figures;
 mod json;
+mod patience;
 mod plan;
 mod play;
 mod probe;

@@ -13,6 +13,7 @@ use tidegate_scenario::{Assertion, Pace, Scenario, Variant};
 
 use crate::arguments::Arguments;
 use crate::behind::Behind;
+use crate::patience;
 use crate::rounds::Rounds;
 
 /// A scenario, and where to look for the figures of the table. Its own assertions say by themselves where
@@ -111,6 +112,7 @@ pub(crate) struct Plan {
     pub(crate) parts: Vec<Part>,
     pub(crate) field: Vec<Behind>,
     rounds: usize,
+    patience: Duration,
 }
 
 /// Everything a run found out.
@@ -143,7 +145,9 @@ impl Plan {
         parts.retain(|part| only.is_empty() || only.contains(&part.scenario.id));
         let (envoy, ours) = (arguments.envoy.clone(), arguments.ours.clone());
         let field = vec![Behind::Nothing, Behind::Nginx, Behind::Envoy(envoy), Behind::Ours(ours)];
-        Ok(Self { parts, field, rounds: if arguments.is_quick { 1 } else { ROUNDS } })
+        let (rounds, patience) =
+            if arguments.is_quick { (1, Duration::ZERO) } else { (ROUNDS, patience::USUAL) };
+        Ok(Self { parts, field, rounds, patience })
     }
 
     pub(crate) fn measure(self) -> Result<Measured, Box<dyn Error>> {
@@ -169,6 +173,11 @@ impl Plan {
     /// How many rounds there are.
     pub(crate) const fn rounds(&self) -> usize {
         self.rounds
+    }
+
+    /// How much time may go by in plays that prove nothing.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// How often somebody plays a scenario; never where it would show nothing.

@@ -9,6 +9,7 @@ use tidegate_bench_lab::http;
 use tidegate_bench_lab::process::Program;
 use tidegate_bench_lab::programs::Between;
 use tidegate_load::drill::{Drill, Probe};
+use tidegate_load::machine::Stretch;
 use tidegate_scenario::{Finding, Variant};
 
 use crate::behind::{Behind, Setup};
@@ -24,6 +25,12 @@ pub(crate) struct Play {
     pub(crate) figures: Figures,
     /// What the scenario's file asks for, in its order.
     pub(crate) findings: Vec<Finding>,
+    /// What kept the machine from its work, if anything did.
+    pub(crate) disturbance: Option<String>,
+    /// Whether all came as it should: what the file asks for, or without a gateway the failure that it shows.
+    pub(crate) is_complete: bool,
+    /// How often it was played before and proved nothing.
+    pub(crate) repeated: u32,
 }
 
 impl Play {
@@ -36,6 +43,7 @@ impl Play {
         cores: Cores,
         place: &Path,
     ) -> Result<Self, Box<dyn Error>> {
+        let stretch = Stretch::begin()?;
         match behind {
             Behind::Nothing => cores.release()?,
             Behind::Nginx | Behind::Envoy(_) | Behind::Ours(_) => cores.load.pin()?,
@@ -69,6 +77,21 @@ impl Play {
             behind: behind.name(),
             figures: Figures::of(part, &outcome),
             findings: outcome.findings(Variant::Protected),
+            disturbance: outcome.disturbance(stretch.stolen()?),
+            is_complete: outcome.missed(variant(behind)).is_empty(),
+            repeated: 0,
         })
+    }
+
+    /// One that a neighbour slowed down and that misses something is no evidence.
+    pub(crate) const fn proves_nothing(&self) -> bool {
+        self.disturbance.is_some() && !self.is_complete
+    }
+}
+
+const fn variant(behind: &Behind) -> Variant {
+    match behind {
+        Behind::Nothing => Variant::Naive,
+        Behind::Nginx | Behind::Envoy(_) | Behind::Ours(_) => Variant::Protected,
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn render(measured: &Measured) -> String {
 
 fn beginning(text: &mut String, measured: &Measured) {
     circumstances(text, &measured.versions, "the run", measured.others);
+    line(text, &format!("{}\n", measured.rounds.told()));
     line(
         text,
         "Shares are of 1; a median where there are several plays. The criticality of a request is known to",
@@ -84,18 +85,21 @@ fn costs(text: &mut String, measured: &Measured, part: &Part) {
 }
 
 fn bars(text: &mut String, measured: &Measured) {
-    line(text, "### Bars\n");
+    line(text, &format!("### Bars, for the worst play of {OURS}\n"));
+    line(text, "The other columns are medians, as above.\n");
     let heads = SHOWN.map(|name| format!(" {name} |")).concat();
-    line(text, &format!("| scenario | what it asks of {OURS} | bar |{heads} verdict |"));
-    line(text, "|---|---|---:|---:|---:|---:|---:|---|");
+    line(text, &format!("| scenario | what it asks of {OURS} | bar |{heads} its worst play | verdict |"));
+    line(text, "|---|---|---:|---:|---:|---:|---:|---:|---|");
     for bar in bars::of(&measured.rounds) {
         let bound = match bar.bound {
             Bound::AtLeast(bound) => format!("≥ {bound}"),
             Bound::AtMost(bound) => format!("≤ {bound}"),
         };
         let measured = bar.measured.map(|value| format!(" {} |", number(value, 4))).concat();
+        let worst = number(bar.worst, 4);
         let verdict = if bar.is_met() { "met" } else { "**missed**" };
-        line(text, &format!("| {} | {} | {bound} |{measured} {verdict} |", bar.scenario, bar.what));
+        let (scenario, what) = (&bar.scenario, &bar.what);
+        line(text, &format!("| {scenario} | {what} | {bound} |{measured} {worst} | {verdict} |"));
     }
 }
 

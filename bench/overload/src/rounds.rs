@@ -7,8 +7,10 @@ use std::path::Path;
 use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::figures::Figure;
 
+use crate::bars::OURS;
 use crate::behind::Behind;
 use crate::figures::Figures;
+use crate::patience::Patience;
 use crate::plan::{Part, Plan};
 use crate::play::Play;
 
@@ -22,7 +24,7 @@ impl Rounds {
     /// A round visits the scenarios one after another, and in a scenario everybody, beginning with another
     /// one each round.
     pub(crate) fn run(plan: &Plan, cores: Cores, place: &Path) -> Result<Self, Box<dyn Error>> {
-        let mut plays = Vec::new();
+        let (mut plays, mut patience) = (Vec::new(), Patience::of(plan.patience()));
         for round in 0..plan.rounds() {
             for part in &plan.parts {
                 for turn in 0..plan.field.len() {
@@ -31,13 +33,29 @@ impl Rounds {
                         continue;
                     }
                     progress(plan, round, part, behind)?;
-                    let play = Play::of(part, behind, cores, place);
+                    let play = patience.evidence(behind, || Play::of(part, behind, cores, place));
                     plays
                         .push(play.map_err(|why| format!("{}, {}: {why}", part.scenario.id, behind.name()))?);
                 }
             }
         }
         Ok(Self { plays })
+    }
+
+    /// What a reader should know of plays that a busy machine disturbed, as a paragraph.
+    pub(crate) fn told(&self) -> String {
+        let repeated = |plays: &[&Play]| plays.iter().map(|play| play.repeated).sum::<u32>();
+        let kept = |plays: &[&Play]| plays.iter().filter(|play| play.disturbance.is_some()).count();
+        let all: Vec<&Play> = self.plays.iter().collect();
+        let ours: Vec<&Play> = self.plays.iter().filter(|play| play.behind == OURS).collect();
+        format!(
+            "Plays that were repeated, since they were disturbed and missed something: {}, of {OURS} {}.\n\
+             Plays that count although they were disturbed: {}, of {OURS} {}.",
+            repeated(&all),
+            repeated(&ours),
+            kept(&all),
+            kept(&ours)
+        )
     }
 
     /// What `value` says of the plays of somebody.
@@ -54,4 +72,23 @@ impl Rounds {
 fn progress(plan: &Plan, round: usize, part: &Part, behind: &Behind) -> io::Result<()> {
     let (id, name) = (&part.scenario.id, behind.name());
     writeln!(io::stderr(), "round {} of {}: {id}, behind {name}", round + 1, plan.rounds())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bars::tests::play;
+
+    #[test]
+    fn disturbed_plays_are_told_apart() {
+        let disturbance = Some("stolen".to_owned());
+        let plays = vec![
+            Play { repeated: 2, ..play("nginx", 1.0) },
+            Play { repeated: 1, disturbance: disturbance.clone(), ..play(OURS, 1.0) },
+            Play { disturbance, ..play("nothing", 1.0) },
+        ];
+        let told = Rounds { plays }.told();
+        assert!(told.contains("missed something: 3, of tidegate 1.\n"), "{told}");
+        assert!(told.ends_with("disturbed: 2, of tidegate 1."), "{told}");
+    }
 }
