@@ -74,14 +74,16 @@ impl Gateway {
         let had = before.first().map_or(&[][..], |settings| &settings.upstreams);
         let upstreams = settings::upstreams(&policy, self.workers.len(), had, shared.clock)
             .map_err(TakeFailure::Invalid)?;
-        let after: Vec<Arc<Settings>> =
-            (0..before.len()).map(|worker| Arc::new(shared.settings(&policy, &upstreams, worker))).collect();
+        let after: Vec<Arc<Settings>> = (0..before.len())
+            .map(|worker| Arc::new(shared.settings(&policy, &upstreams.all, worker)))
+            .collect();
         // A decision by either policy must find its upstream, so those that are gone stay until the gate has moved.
         let between = before.iter().zip(&after).map(|(before, after)| Arc::new(after.joined(before)));
         self.settle(between);
         match shared.gate.swap(policy, shared.clock.now()) {
             Ok(version) => {
                 self.settle(after);
+                upstreams.change();
                 let policy = shared.gate.policy();
                 shared.signals.keep(&policy);
                 shared.switches.keep(|route| policy.routes.iter().any(|known| known.name == route));

@@ -250,7 +250,7 @@ impl Shared {
                 greatest(&|upstream| Some(upstream.door(0).queue_delay(now).as_secs_f64()))
             }
             SignalName::UpstreamUtilization => greatest(&|upstream| upstream.door(0).utilization(now)),
-            SignalName::EventLoop => Some(self.signals.event_loop()),
+            SignalName::EventLoop => Some(self.signals.event_loop(now)),
             SignalName::Cpu | SignalName::Memory | SignalName::MemoryPressure | SignalName::Own(_) => {
                 self.signals.told_lately(name, now)
             }

@@ -13,6 +13,7 @@ use tidegate_policy::policy::{
     ClientAddress, DegradeWhen, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
 };
 use tidegate_policy::{Cause, Gate, Now, Refused, policy};
+use tidegate_tower::bulkhead::NewTerms;
 use tidegate_tower::respond::{Page, Speech};
 use tidegate_tower::{Bulkhead, Clock, HttpIdentify, Respond, SystemClock};
 
@@ -138,6 +139,21 @@ impl Settings {
     }
 }
 
+/// The upstreams of a policy.
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    pub(crate) all: Vec<Arc<Upstream>>,
+    /// What those are to be held to that have changed, once the policy is in force.
+    changes: Vec<(Arc<Upstream>, NewTerms)>,
+}
+
+impl Upstreams {
+    /// The policy is in force.
+    pub(crate) fn change(self) {
+        self.changes.into_iter().for_each(|(upstream, terms)| upstream.door(0).retune(terms));
+    }
+}
+
 /// The upstreams of `policy`. Those that are as they were `before` keep their connections; those of the same name and queue
 /// what stands before them, with all that was learnt; and all of the same name the limit that was found.
 pub(crate) fn upstreams(
@@ -145,7 +161,8 @@ pub(crate) fn upstreams(
     workers: usize,
     before: &[Arc<Upstream>],
     clock: SystemClock,
-) -> Result<Vec<Arc<Upstream>>, Invalid> {
+) -> Result<Upstreams, Invalid> {
+    let mut changes = Vec::new();
     let is_tls = |upstream: &Arc<policy::Upstream>| upstream.endpoints.iter().any(|endpoint| endpoint.is_tls);
     let connector = Connector::new(policy.upstreams.iter().any(is_tls));
     let upstream = |spec: &Arc<policy::Upstream>| {
@@ -155,15 +172,20 @@ pub(crate) fn upstreams(
         }
         let seed = chance::roll();
         let bulkhead = match known {
-            Some(known) if known.door(0).retune(spec)? => {
-                return Ok(Arc::new(known.changed(spec, &connector)));
-            }
-            Some(known) => known.door(0).succeeded_by(spec, seed)?,
+            Some(known) => match known.door(0).new_terms(spec)? {
+                Some(terms) => {
+                    let changed = Arc::new(known.changed(spec, &connector));
+                    changes.push((Arc::clone(&changed), terms));
+                    return Ok(changed);
+                }
+                None => known.door(0).succeeded_by(spec, seed)?,
+            },
             None => Bulkhead::new(spec, seed, Arc::new(clock))?,
         };
         Ok(Arc::new(Upstream::new(spec, bulkhead, workers, &connector)))
     };
-    policy.upstreams.iter().map(upstream).collect()
+    let all = policy.upstreams.iter().map(upstream).collect::<Result<_, Invalid>>()?;
+    Ok(Upstreams { all, changes })
 }
 
 fn told(signal: &SignalSpec) -> Option<(HeaderName, SignalName)> {

@@ -31,6 +31,9 @@ const SMOOTHED_OVER: Duration = Duration::from_secs(1);
 /// How long what was told is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(10);
 
+/// How often the rules are told what is known.
+const STEER_EVERY: Duration = Duration::from_millis(250);
+
 /// How often a worker looks whether it is late.
 pub(crate) const LATE_EVERY: Duration = Duration::from_millis(50);
 
@@ -76,8 +79,30 @@ pub(crate) struct Signals {
     told: Mutex<BTreeMap<SignalName, Smoothed>>,
     /// How busy upstreams are, by their names; those of the policy, so their number is bounded.
     busy: Mutex<BTreeMap<String, Smoothed>>,
-    /// How late each worker's loop is, in microseconds.
-    late: Vec<AtomicU64>,
+    /// By worker.
+    loops: Vec<Loop>,
+    /// When somebody is to steer next, in nanoseconds.
+    steering: AtomicU64,
+}
+
+/// A worker's loop.
+#[derive(Debug, Default)]
+struct Loop {
+    /// How late it is, in microseconds.
+    late: AtomicU64,
+    /// When it was last looked at, in nanoseconds; never, if zero.
+    seen: AtomicU64,
+}
+
+impl Loop {
+    /// How late it is: as it was found, or, if it does not even look any more, since it should have.
+    fn lateness(&self, now: Moment) -> Duration {
+        let found = Duration::from_micros(self.late.load(Ordering::Relaxed));
+        match self.seen.load(Ordering::Relaxed) {
+            0 => found,
+            seen => found.max(now.since(Moment::from_nanos(seen)).saturating_sub(LATE_EVERY)),
+        }
+    }
 }
 
 impl Signals {
@@ -85,7 +110,8 @@ impl Signals {
         Self {
             told: Mutex::default(),
             busy: Mutex::default(),
-            late: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            loops: (0..workers).map(|_| Loop::default()).collect(),
+            steering: AtomicU64::new(0),
         }
     }
 
@@ -100,18 +126,27 @@ impl Signals {
     }
 
     /// A worker's loop was so late just now.
-    pub(crate) fn late(&self, worker: usize, by: Duration) {
-        if let Some(late) = self.late.get(worker) {
+    pub(crate) fn late(&self, worker: usize, now: Moment, by: Duration) {
+        if let Some(Loop { late, seen }) = self.loops.get(worker) {
             let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX >> 8).min(u64::MAX >> 8);
             // Only its own worker writes it. Seven eighths of what was: about half a second of looks.
             let smoothed = (late.load(Ordering::Relaxed) * 7 + micros) / 8;
             late.store(smoothed, Ordering::Relaxed);
+            seen.store(now.nanos(), Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn event_loop(&self) -> f64 {
-        let latest = self.late.iter().map(|late| late.load(Ordering::Relaxed)).max();
-        Duration::from_micros(latest.unwrap_or(0)).as_secs_f64()
+    pub(crate) fn event_loop(&self, now: Moment) -> f64 {
+        self.loops.iter().map(|one| one.lateness(now)).max().unwrap_or_default().as_secs_f64()
+    }
+
+    /// Whether it is the asker's turn to steer: that of whoever asks first when it is time, so that a worker that hangs
+    /// does not keep the others from it.
+    pub(crate) fn steers(&self, now: Moment) -> bool {
+        let due = self.steering.load(Ordering::Relaxed);
+        let next = now.plus(STEER_EVERY).nanos();
+        now.nanos() >= due
+            && self.steering.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     pub(crate) fn told_lately(&self, name: &SignalName, now: Moment) -> Option<f64> {
@@ -170,8 +205,29 @@ mod tests {
     #[test]
     fn the_latest_loop_counts() {
         let signals = Signals::new(2);
-        signals.late(1, Duration::from_millis(80));
-        signals.late(0, Duration::from_millis(8));
-        assert!((signals.event_loop() - 0.010).abs() < 1e-9, "an eighth of 80 ms");
+        let now = Moment::from_nanos(1);
+        signals.late(1, now, Duration::from_millis(80));
+        signals.late(0, now, Duration::from_millis(8));
+        assert!((signals.event_loop(now) - 0.010).abs() < 1e-9, "an eighth of 80 ms");
+    }
+
+    #[test]
+    fn a_loop_that_does_not_look_any_more_is_late() {
+        let signals = Signals::new(2);
+        let begun = Moment::from_nanos(1);
+        let later = begun.plus(Duration::from_secs(3));
+        assert!(signals.event_loop(later).abs() < 1e-9, "none has begun");
+        signals.late(0, begun, Duration::ZERO);
+        signals.late(1, later, Duration::ZERO);
+        assert!((signals.event_loop(later) - 2.95).abs() < 1e-9, "the first should have looked after 50 ms");
+    }
+
+    #[test]
+    fn one_steers_at_a_time_and_anybody_when_it_is_time() {
+        let signals = Signals::new(2);
+        let now = Moment::from_nanos(1);
+        assert_eq!([signals.steers(now), signals.steers(now)], [true, false]);
+        assert!(!signals.steers(now.plus(STEER_EVERY - Duration::from_nanos(1))));
+        assert!(signals.steers(now.plus(STEER_EVERY)));
     }
 }

@@ -204,7 +204,7 @@ impl Worker {
                 upstream.look_after(self.number, tick, now.moment);
             }
             self.stays.end_old(tick);
-            if self.number == 0 {
+            if self.shared.signals.steers(now.moment) {
                 self.shared.steer(&self.settings().upstreams);
             }
         }
@@ -215,7 +215,7 @@ impl Worker {
         loop {
             let due = tokio::time::Instant::now() + LATE_EVERY;
             tokio::time::sleep_until(due).await;
-            self.shared.signals.late(self.number, due.elapsed());
+            self.shared.signals.late(self.number, self.shared.clock.moment(), due.elapsed());
         }
     }
 }

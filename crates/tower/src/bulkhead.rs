@@ -57,6 +57,7 @@ use tidegate_policy::{Who, policy};
 use self::flow::{Counts, Flows};
 pub use self::flow::{RefusedHere, TICK};
 pub use self::status::Status;
+pub use self::terms::NewTerms;
 use self::waiting::Waiter;
 pub use self::waiting::Waiting;
 use crate::clock::Clock;
@@ -160,20 +161,22 @@ impl Bulkhead {
         Ok(Self::entrance_to(Arc::new(shared)))
     }
 
-    /// Holds the bulkhead to the terms of an upstream that has changed, while it is in use: what is in flight, who waits,
-    /// and what was learnt stay. Not if its queue is to be another one; then nothing changes, and it says false.
+    /// What [`retune`](Self::retune) needs for an upstream that has changed; nothing if its queue is to be another one.
+    /// Changes nothing yet.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn retune(&self, upstream: &policy::Upstream) -> Result<bool, Invalid> {
-        let shared = &*self.shared;
-        if upstream.concurrency.queue != shared.waiting_terms {
-            return Ok(false);
-        }
-        let now = shared.clock.moment();
-        terms::retune(&shared.limiter, upstream, now)?;
+    pub fn new_terms(&self, upstream: &policy::Upstream) -> Result<Option<NewTerms>, Invalid> {
+        let is_same = upstream.concurrency.queue == self.shared.waiting_terms;
+        is_same.then(|| NewTerms::of(upstream)).transpose()
+    }
+
+    /// Holds the bulkhead to the terms of an upstream that has changed, while it is in use: what is in flight, who waits,
+    /// and what was learnt stay.
+    pub fn retune(&self, terms: NewTerms) {
+        let now = self.shared.clock.moment();
+        terms.hold(&self.shared.limiter, now);
         self.pass_on_if_free(now);
-        Ok(true)
     }
 
     /// The bulkhead of an upstream whose queue is to be another one: it begins with the limit that was found so far.

@@ -67,7 +67,7 @@ impl Gateway {
         }
         let routes = Routes::new(listeners.len(), count);
         let upstreams =
-            settings::upstreams(&policy, count, &[], parts.clock).map_err(StartFailure::Invalid)?;
+            settings::upstreams(&policy, count, &[], parts.clock).map_err(StartFailure::Invalid)?.all;
         let shared = Arc::new(Shared {
             gate: parts.gate,
             clock: parts.clock,

@@ -84,6 +84,8 @@ fn metrics_are_what_prometheus_wants_and_have_the_agreed_names() {
         r#"tidegate_upstream_attempts_total{upstream="default",outcome="ok"} 5"#,
         r#"tidegate_refusals_total{rule="upstream:default",reason="queue",criticality="sheddable"} 0"#,
         r#"tidegate_concurrency_limit{upstream="default"} 64"#,
+        r#"tidegate_upstream_in_flight{upstream="default"} 64"#,
+        r#"tidegate_upstream_wanted_ratio{upstream="default"} 1.25"#,
         r#"tidegate_waiting{upstream="default"} 12"#,
         r#"tidegate_queue_delay_seconds{upstream="default"} 0.01825"#,
         r#"tidegate_shed_ratio{criticality="sheddable_plus"} 0.4"#,

@@ -53,21 +53,34 @@ pub(super) fn limiter(
     Ok(Adaptive::new(controller, Windowing::default(), now))
 }
 
-/// Holds a limiter that is in use to the terms of an upstream that has changed. What it has learnt stays.
-pub(super) fn retune(limiter: &Adaptive, upstream: &policy::Upstream, now: Moment) -> Result<(), Invalid> {
-    let (objective, bounds) = (objective(upstream)?, bounds(&upstream.concurrency)?);
-    let aimd = aimd(objective)?;
-    limiter.reconfigure(now, |controller| {
-        match upstream.concurrency.algorithm {
-            LimitAlgorithm::Fixed => controller.set_algorithm(Fixed),
-            LimitAlgorithm::Aimd => controller.set_algorithm(aimd),
-            LimitAlgorithm::Vegas => controller.set_algorithm(Vegas),
-            LimitAlgorithm::Gradient => controller.set_algorithm(Gradient::default()),
-        }
-        controller.set_objective(objective);
-        controller.set_bounds(bounds)
-    });
-    Ok(())
+/// What the limiter of an upstream that has changed is to be held to.
+#[derive(Debug)]
+pub struct NewTerms {
+    algorithm: LimitAlgorithm,
+    aimd: Aimd,
+    objective: Objective,
+    bounds: Bounds,
+}
+
+impl NewTerms {
+    pub(super) fn of(upstream: &policy::Upstream) -> Result<Self, Invalid> {
+        let (objective, bounds) = (objective(upstream)?, bounds(&upstream.concurrency)?);
+        Ok(Self { algorithm: upstream.concurrency.algorithm, aimd: aimd(objective)?, objective, bounds })
+    }
+
+    /// Holds a limiter to them that is in use. What it has learnt stays.
+    pub(super) fn hold(self, limiter: &Adaptive, now: Moment) {
+        limiter.reconfigure(now, |controller| {
+            match self.algorithm {
+                LimitAlgorithm::Fixed => controller.set_algorithm(Fixed),
+                LimitAlgorithm::Aimd => controller.set_algorithm(self.aimd),
+                LimitAlgorithm::Vegas => controller.set_algorithm(Vegas),
+                LimitAlgorithm::Gradient => controller.set_algorithm(Gradient::default()),
+            }
+            controller.set_objective(self.objective);
+            controller.set_bounds(self.bounds)
+        });
+    }
 }
 
 fn objective(upstream: &policy::Upstream) -> Result<Objective, Invalid> {

@@ -13,6 +13,10 @@ pub(super) fn write(page: &mut Page, overload: &Overload) {
     for (upstream, concurrency) in upstreams() {
         family.sample(&[("upstream", upstream)], concurrency.limit.into());
     }
+    let mut family = page.gauge("tidegate_upstream_in_flight", "Places taken at an upstream.");
+    for (upstream, concurrency) in upstreams() {
+        family.sample(&[("upstream", upstream)], concurrency.in_flight);
+    }
     let mut family = page.gauge("tidegate_waiting", "Requests that wait for a place at an upstream.");
     for (upstream, concurrency) in upstreams() {
         family.sample(&[("upstream", upstream)], concurrency.waiting.iter().sum());
@@ -35,4 +39,9 @@ pub(super) fn write(page: &mut Page, overload: &Overload) {
     }
     let help = "Capacity that is wanted, as a multiple of what there is: 1 is just enough.";
     page.gauge("tidegate_capacity_wanted_ratio", help).measure(&[], overload.capacity.wanted_ratio);
+    let help = "The same, of each upstream.";
+    let mut family = page.gauge("tidegate_upstream_wanted_ratio", help);
+    for (upstream, concurrency) in upstreams() {
+        family.measure(&[("upstream", upstream)], concurrency.wanted_ratio);
+    }
 }
