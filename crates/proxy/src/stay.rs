@@ -18,7 +18,8 @@
 //! The same at the other end: while the body of a request is still coming, the service waits for the caller. Short bodies
 //! are waited for before a place is asked for; a long one holds its place for 500 ms at most, then lends it to others.
 //! When the last of it has come, the service is at work, and the request takes a place again, beyond the limit if all are
-//! taken: it cannot be turned away any more, but others can wait.
+//! taken: it cannot be turned away any more, but others can wait
+//! ([why](../../../docs/adr/0011-an-upload-lends-its-place.md)).
 //!
 //! All whose callers are waited for hold no more than half of the places together. Beyond that the others come first:
 //! such requests lend theirs from the beginning, and such answers give theirs back with their head.
