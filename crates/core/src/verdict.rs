@@ -141,8 +141,23 @@ pub enum Retry {
 
 /// What a request took from a quota. It can be settled once: to its true cost, or to nothing.
 ///
-/// A charge that is dropped stands as it was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A charge that is dropped stands as it was taken. It cannot be copied, since each copy could be given back:
+///
+/// ```compile_fail
+/// use tidegate_core::shell::AtomicDue;
+/// use tidegate_core::rate::TokenBucket;
+/// use tidegate_core::{Cost, Moment, Quota};
+///
+/// let now = Moment::ORIGIN;
+/// let limiter = AtomicDue::new(now);
+/// let rule = limiter.enrol(&TokenBucket::new(Quota::per_second(Cost::ONE)?))?;
+/// let mut charge = limiter.decide(&rule, now, Cost::ONE).admitted().expect("the first of one");
+/// let mut copy = charge.clone();
+/// limiter.refund(&rule, now, &mut charge);
+/// limiter.refund(&rule, now, &mut copy);
+/// # Ok::<(), tidegate_core::Invalid>(())
+/// ```
+#[derive(Debug, PartialEq, Eq)]
 pub struct Charge {
     cost: Cost,
     wait: Duration,

@@ -122,7 +122,7 @@ impl Script {
     fn take(&mut self, words: &mut Words<'_>) -> Result<(), String> {
         let cost = words.cost()?;
         let now = self.now;
-        let verdict = self.key()?.decide(now, cost);
+        let verdict = self.key()?.decide(now, cost).map(|charge| charge.wait());
         let is_admit = match words.next()? {
             "admitted" => true,
             "refused" => false,
@@ -135,9 +135,7 @@ impl Script {
         self.compared += 1;
         while let Some(word) = words.0.next() {
             match word {
-                "waits" => {
-                    same(word, verdict.admitted().map(|charge| charge.wait()), Some(words.duration()?))?
-                }
+                "waits" => same(word, verdict.admitted(), Some(words.duration()?))?,
                 "retry" => same(word, verdict.refusal().map(|refusal| refusal.retry), Some(words.retry()?))?,
                 "remaining" => same_cost(word, usage.remaining, words.cost()?)?,
                 "left" => same(word, usage.remaining.whole(), words.cost()?.whole())?,
@@ -152,8 +150,8 @@ impl Script {
         let cost = words.cost()?;
         words.literal("waits")?;
         let now = self.now;
-        let verdict = self.key()?.decide(now, cost);
-        let wait = verdict.admitted().map(|charge| charge.wait()).ok_or(format!("answered {verdict:?}"))?;
+        let verdict = self.key()?.decide(now, cost).map(|charge| charge.wait());
+        let wait = verdict.admitted().ok_or(format!("answered {verdict:?}"))?;
         self.now = now.plus(wait);
         self.compared += 1;
         same("wait", wait, words.duration()?)
