@@ -15,6 +15,7 @@
 mod calendar;
 mod fixed_window;
 mod leaky_bucket;
+mod marks;
 mod pace;
 mod schedule;
 mod sliding_log;
@@ -30,6 +31,7 @@ use std::time::Duration;
 pub use calendar::{Calendar, Period, UtcOffset};
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
+pub use marks::Marks;
 pub(crate) use schedule::{Correction, Reading};
 pub use schedule::{Due, DueRule, Schedule};
 pub use sliding_log::{Log, SlidingLog};
@@ -53,6 +55,11 @@ pub trait Algorithm: fmt::Debug {
 
     /// The state of a key never seen before.
     fn fresh(&self, now: Self::Time) -> Self::State;
+
+    /// Makes a state, whichever rule of this kind wrote it, what [`fresh`](Self::fresh) makes, and keeps its memory.
+    fn renew(&self, state: &mut Self::State, now: Self::Time) {
+        *state = self.fresh(now);
+    }
 
     /// What [`decide`](Self::decide) would answer, with the wait it would ask for; changes nothing.
     fn peek(&self, state: &Self::State, now: Self::Time, cost: Cost) -> Verdict<Duration>;
@@ -82,6 +89,13 @@ pub trait Algorithm: fmt::Debug {
     /// Re-expresses a state written under `before` so that this rule can go on with it: the units
     /// consumed stay consumed.
     fn carry(&self, before: &Self, state: &mut Self::State, now: Self::Time);
+
+    /// What the marks of charges that `before` made will be to this rule once it has [carried](Self::carry) the
+    /// state at `now`. By default nobody can tell.
+    fn marks(&self, before: &Self, state: &Self::State, now: Self::Time) -> Marks {
+        let _ = (before, state, now);
+        Marks::LOST
+    }
 
     /// Settles a charge to its true cost, smaller or larger than what was taken. Doing it twice
     /// changes nothing.

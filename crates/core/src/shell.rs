@@ -14,10 +14,12 @@
 //! written under the old, and re-expresses it with the units consumed. Nobody waits for the change.
 
 mod atomic_due;
+mod lives;
 mod locked;
 mod roster;
 
 pub use atomic_due::AtomicDue;
+pub(crate) use lives::Lives;
 pub use locked::Locked;
 pub(crate) use locked::Written;
 pub(crate) use roster::Roster;

@@ -167,6 +167,8 @@ pub struct Charge {
     pub(crate) mark: u64,
     /// The number under which its shell enrolled the rule that the mark is expressed in.
     pub(crate) serial: u32,
+    /// The life of the state that it was taken in, where its shell keeps lives apart.
+    pub(crate) life: u32,
     /// How many times its quota the key had: what counted was the cost divided by that.
     boost: u32,
     is_overflow: bool,
@@ -174,7 +176,16 @@ pub struct Charge {
 
 impl Charge {
     pub(crate) const fn new(cost: Cost, mark: u64) -> Self {
-        Self { cost, wait: Duration::ZERO, is_settled: false, mark, serial: 0, boost: 1, is_overflow: false }
+        Self {
+            cost,
+            wait: Duration::ZERO,
+            is_settled: false,
+            mark,
+            serial: 0,
+            life: 0,
+            boost: 1,
+            is_overflow: false,
+        }
     }
 
     pub(crate) const fn with_wait(self, wait: Duration) -> Self {
@@ -183,6 +194,10 @@ impl Charge {
 
     pub(crate) const fn made_under(self, serial: u32) -> Self {
         Self { serial, ..self }
+    }
+
+    pub(crate) const fn in_life(self, life: u32) -> Self {
+        Self { life, ..self }
     }
 
     /// This charge as what `cost` came to under a boost.

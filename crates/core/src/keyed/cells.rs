@@ -22,7 +22,7 @@ use prefetch_index::prefetch_index;
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table, shared};
 use crate::rate::Algorithm;
-use crate::shell::{Enrolled, Roster, Written};
+use crate::shell::{Enrolled, Lives, Roster, Written};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::units::{Cost, Invalid};
 use crate::verdict::{Charge, Usage, Verdict};
@@ -72,6 +72,7 @@ impl<A: Algorithm + Clone> CellTable<A> {
 #[derive(Debug)]
 pub struct Cells<A: Algorithm> {
     rules: Roster<A>,
+    lives: Lives,
     /// The key of each cell, or zero. Written only under the cell's mutex.
     keys: Box<[AtomicU64]>,
     cells: Box<[Cell<A>]>,
@@ -88,15 +89,14 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
     type Time = A::Time;
 
     fn take(&self, rule: &Enrolled<A>, key: Key, now: A::Time, cost: Cost) -> Verdict<Charge> {
-        let step = |rule: &A, state: &mut A::State| rule.decide(state, now, cost);
-        let verdict = match self.cell_of(rule, key, now) {
-            Some(mut cell) => self.step(rule, &mut cell, now, step),
+        let decide = |written: &mut Written<A>| written.decide(&rule.rule, now, cost);
+        match self.cell_of(rule, key, now) {
+            Some(mut cell) => decide(self.written(rule, &mut cell, now)),
             None => {
                 self.overflowed.fetch_add(1, Ordering::Relaxed);
-                shared(self.step(rule, &mut lock(&self.overflow), now, step))
+                shared(decide(self.written(rule, &mut lock(&self.overflow), now)))
             }
-        };
-        verdict.map(|charge| charge.made_under(rule.serial))
+        }
     }
 
     fn peek(&self, rule: &Enrolled<A>, key: Key, now: A::Time, cost: Cost) -> Verdict<Duration> {
@@ -114,21 +114,30 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
     }
 
     fn correct(&self, rule: &Enrolled<A>, key: Key, now: A::Time, charge: &Charge, costs: (Cost, Cost)) {
-        let cell = if charge.is_overflow() { None } else { self.cell_of(rule, key, now) };
-        let mut cell = cell.unwrap_or_else(|| lock(&self.overflow));
-        self.step(rule, &mut cell, now, |rule, state| rule.correct(state, now, charge, costs.0, costs.1));
+        let cell = match charge.is_overflow() {
+            true => Some(lock(&self.overflow)),
+            false => self.find(key),
+        };
+        // A key that has lost its cell had nothing in it that could be given back. What it owes it owes all the same,
+        // where there is no room for it together with all newcomers.
+        let owes = || costs.1 > costs.0;
+        let cell = cell
+            .or_else(|| owes().then(|| self.cell_of(rule, key, now).unwrap_or_else(|| lock(&self.overflow))));
+        if let Some(mut cell) = cell {
+            self.written(rule, &mut cell, now).correct(&rule.rule, now, charge, costs);
+        }
     }
 
     fn reset(&self, rule: &Enrolled<A>, key: Key, now: A::Time) {
         if let Some(mut cell) = self.find(key) {
-            *cell = Some(Written::fresh(rule, now));
+            self.renew(rule, &mut cell, now);
         }
     }
 
     fn retire(&self, rule: Enrolled<A>, heir: &Enrolled<A>, now: A::Time) {
         for cell in self.cells.iter().chain([&self.overflow]) {
             if let Some(written) = lock(cell).as_mut().filter(|written| written.is_by(&rule)) {
-                written.under(heir, &self.rules, now);
+                written.under(heir, (&self.rules, &self.lives), now);
             }
         }
         self.rules.retire(rule.serial);
@@ -164,6 +173,7 @@ impl<A: Algorithm + Clone> Cells<A> {
         let slots = max_keys.groups(GROUP) * GROUP;
         Self {
             rules: Roster::new(),
+            lives: Lives::new(),
             keys: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             cells: (0..slots).map(|_| Mutex::new(None)).collect(),
             turns: [(); STRIPES].map(|()| Mutex::new(())),
@@ -224,21 +234,30 @@ impl<A: Algorithm + Clone> Cells<A> {
             });
             is_free.then(|| {
                 self.keys[place].store(name(key), Ordering::Relaxed);
-                *cell = Some(Written::fresh(rule, now));
+                self.renew(rule, &mut cell, now);
                 cell
             })
         })
     }
 
-    fn step<T>(
+    /// Makes what is in a cell a fresh state, in the memory it has.
+    fn renew(&self, rule: &Enrolled<A>, cell: &mut Option<Written<A>>, now: A::Time) {
+        match cell {
+            Some(written) => written.renew(rule, now, &self.lives),
+            None => *cell = Some(Written::fresh(rule, now, &self.lives)),
+        }
+    }
+
+    /// What is in a cell, as `rule` expresses it.
+    #[inline]
+    fn written<'a>(
         &self,
         rule: &Enrolled<A>,
-        cell: &mut Option<Written<A>>,
+        cell: &'a mut Option<Written<A>>,
         now: A::Time,
-        step: impl FnOnce(&A, &mut A::State) -> T,
-    ) -> T {
-        let written = cell.get_or_insert_with(|| Written::fresh(rule, now));
-        step(&rule.rule, written.under(rule, &self.rules, now))
+    ) -> &'a mut Written<A> {
+        let written = cell.get_or_insert_with(|| Written::fresh(rule, now, &self.lives));
+        written.under(rule, (&self.rules, &self.lives), now)
     }
 
     /// Looks at a key's counter, or at a fresh one that is not kept.
@@ -250,7 +269,7 @@ impl<A: Algorithm + Clone> Cells<A> {
         step: impl FnOnce(&A, &mut A::State) -> T,
     ) -> T {
         match self.find(key) {
-            Some(mut cell) => self.step(rule, &mut cell, now, step),
+            Some(mut cell) => step(&rule.rule, &mut self.written(rule, &mut cell, now).state),
             None => step(&rule.rule, &mut rule.rule.fresh(now)),
         }
     }

@@ -26,8 +26,8 @@
 
 use std::time::Duration;
 
-use super::Algorithm;
 use super::window::WindowCount;
+use super::{Algorithm, Marks};
 use crate::units::{Cost, Invalid, WallTime};
 use crate::verdict::{Charge, Usage, Verdict};
 
@@ -169,6 +169,14 @@ impl Algorithm for Calendar {
         if (self.period, self.offset) != (before.period, before.offset) {
             *state = state.moved(self.index(now));
         }
+    }
+
+    /// The charges of the present period are moved with its count.
+    fn marks(&self, before: &Self, state: &WindowCount, now: WallTime) -> Marks {
+        if (self.period, self.offset) == (before.period, before.offset) {
+            return Marks::SAME;
+        }
+        Marks::moved(state.at(before.index(now)).index(), self.index(now))
     }
 }
 

@@ -22,8 +22,8 @@
 
 use std::time::Duration;
 
-use super::Algorithm;
 use super::window::{WindowCount, duration_of, wide_nanos};
+use super::{Algorithm, Marks};
 use crate::units::{Cost, Invalid, Moment, Quota, nanos_of};
 use crate::verdict::{Charge, Usage, Verdict};
 
@@ -109,6 +109,14 @@ impl Algorithm for FixedWindow {
         if self.window != before.window {
             *state = state.moved(self.index(now));
         }
+    }
+
+    /// The charges of the present window are moved with its count.
+    fn marks(&self, before: &Self, state: &WindowCount, now: Moment) -> Marks {
+        if self.window == before.window {
+            return Marks::SAME;
+        }
+        Marks::moved(state.at(before.index(now)).index(), self.index(now))
     }
 }
 

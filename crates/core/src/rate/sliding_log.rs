@@ -21,9 +21,9 @@
 
 use std::time::Duration;
 
-use super::Algorithm;
 use super::fixed_window::refuse_burst;
 use super::window::{Place, duration_of, wide_nanos};
+use super::{Algorithm, Marks};
 use crate::units::{Cost, Invalid, Moment, Quota, nanos_of};
 use crate::verdict::{Charge, Reason, Retry, Usage, Verdict};
 
@@ -190,6 +190,16 @@ impl Algorithm for SlidingLog {
             }
             state.latest = old.latest;
         }
+    }
+
+    /// A moment is a moment under every rule. But a longer window must not give back, from what came later, what
+    /// a shorter one had forgotten.
+    fn marks(&self, before: &Self, state: &Log, now: Moment) -> Marks {
+        if self.window == before.window {
+            return Marks::SAME;
+        }
+        let reached = before.place(state, now).number().saturating_add(1);
+        Marks::since(reached.saturating_sub(nanos_of(before.window)))
     }
 }
 

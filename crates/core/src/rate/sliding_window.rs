@@ -39,9 +39,9 @@
 
 use std::time::Duration;
 
-use super::Algorithm;
 use super::fixed_window::refuse_burst;
 use super::window::{Place, duration_of, wide_nanos};
+use super::{Algorithm, Marks};
 use crate::units::{Cost, Invalid, Moment, Quota};
 use crate::verdict::{Charge, Reason, Retry, Usage, Verdict};
 
@@ -220,6 +220,16 @@ impl Algorithm for SlidingWindow {
             *state = self.fresh(now);
             state.take(used);
         }
+    }
+
+    /// Charges that counted in full are moved with the estimate. Of those in the oldest bucket only a part still
+    /// counted, and nobody can tell later which; they give nothing back.
+    fn marks(&self, before: &Self, state: &BucketCounts, now: Moment) -> Marks {
+        if (self.window, self.buckets) == (before.window, before.buckets) {
+            return Marks::SAME;
+        }
+        let newest = Place::of(before.bucket(now).0, state.index, before.buckets).number();
+        Marks::moved(newest, self.bucket(now).0).and_before(before.buckets)
     }
 }
 

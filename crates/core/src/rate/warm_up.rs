@@ -42,9 +42,9 @@
 
 use std::time::Duration;
 
-use super::Algorithm;
 use super::fixed_window::refuse_burst;
 use super::window::Place;
+use super::{Algorithm, Marks};
 use crate::units::{Cost, Invalid, LONGEST, Moment, Quota, nanos_of};
 use crate::verdict::{Charge, Reason, Retry, Usage, Verdict};
 
@@ -198,6 +198,11 @@ impl Algorithm for WarmUp {
             state.rest = 0;
             state.due = state.seen.saturating_add(self.store.steady_price(owed));
         }
+    }
+
+    /// A mark is a moment on the line of prices. Another line puts it elsewhere, and what others owe may lie there.
+    fn marks(&self, before: &Self, _: &Warmth, _: Moment) -> Marks {
+        if self.store == before.store { Marks::SAME } else { Marks::LOST }
     }
 }
 

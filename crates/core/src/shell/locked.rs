@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::lives::{Before, Life, Lives};
 use super::roster::{Enrolled, Roster};
-use crate::rate::Algorithm;
+use crate::rate::{Algorithm, Marks};
 use crate::sync::{Mutex, lock};
 use crate::together::{Bound, Limiter};
 use crate::units::{Cost, Invalid};
@@ -27,6 +28,7 @@ use crate::verdict::{Charge, Usage, Verdict};
 pub struct Locked<A: Algorithm> {
     state: Mutex<Option<Written<A>>>,
     rules: Roster<A>,
+    lives: Lives,
 }
 
 impl<A: Algorithm + Clone> Default for Locked<A> {
@@ -39,7 +41,7 @@ impl<A: Algorithm + Clone> Locked<A> {
     /// A limiter that has seen nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self { state: Mutex::new(None), rules: Roster::new() }
+        Self { state: Mutex::new(None), rules: Roster::new(), lives: Lives::new() }
     }
 
     /// Makes a rule known, so that it can be decided with.
@@ -48,34 +50,36 @@ impl<A: Algorithm + Clone> Locked<A> {
     /// When 16 rules are enrolled already.
     pub fn enrol(&self, rule: A, now: A::Time) -> Result<Enrolled<A>, Invalid> {
         let rule = self.rules.enrol(rule)?;
-        lock(&self.state).get_or_insert_with(|| Written::fresh(&rule, now));
+        lock(&self.state).get_or_insert_with(|| Written::fresh(&rule, now, &self.lives));
         Ok(rule)
     }
 
     /// Forgets a rule nobody uses any more; what was written under it passes to `heir`.
     pub fn retire(&self, rule: Enrolled<A>, heir: &Enrolled<A>, now: A::Time) {
-        self.with(heir, now, |_, _| ());
+        self.with(heir, now, |_| ());
         self.rules.retire(rule.serial);
     }
 
     /// Takes `cost` under `rule` if it fits.
     pub fn decide(&self, rule: &Enrolled<A>, now: A::Time, cost: Cost) -> Verdict<Charge> {
-        self.with(rule, now, |rule, state| rule.decide(state, now, cost))
+        self.with(rule, now, |written| written.decide(&rule.rule, now, cost))
     }
 
     /// What [`decide`](Self::decide) would answer, with the wait it would ask for.
     pub fn peek(&self, rule: &Enrolled<A>, now: A::Time, cost: Cost) -> Verdict<Duration> {
-        self.with(rule, now, |rule, state| rule.peek(state, now, cost))
+        self.with(rule, now, |written| rule.rule.peek(&written.state, now, cost))
     }
 
     /// How much is used under `rule`.
     pub fn usage(&self, rule: &Enrolled<A>, now: A::Time) -> Usage {
-        self.with(rule, now, |rule, state| rule.usage(state, now))
+        self.with(rule, now, |written| rule.rule.usage(&written.state, now))
     }
 
     /// Settles a charge to its true cost. Doing it twice changes nothing.
     pub fn settle(&self, rule: &Enrolled<A>, now: A::Time, charge: &mut Charge, true_cost: Cost) {
-        self.with(rule, now, |rule, state| rule.settle(state, now, charge, true_cost));
+        if let Some(taken) = charge.close(true_cost) {
+            self.with(rule, now, |written| written.correct(&rule.rule, now, charge, (taken, true_cost)));
+        }
     }
 
     /// Gives a charge back. Doing it twice changes nothing.
@@ -83,9 +87,9 @@ impl<A: Algorithm + Clone> Locked<A> {
         self.settle(rule, now, charge, Cost::ZERO);
     }
 
-    /// Forgets everything consumed.
+    /// Forgets everything consumed. Charges that are open give nothing back any more.
     pub fn reset(&self, rule: &Enrolled<A>, now: A::Time) {
-        self.with(rule, now, |rule, state| *state = rule.fresh(now));
+        self.with(rule, now, |written| written.renew(rule, now, &self.lives));
     }
 
     /// This limiter with a rule and a moment, as one of several that a request is charged by together.
@@ -97,27 +101,66 @@ impl<A: Algorithm + Clone> Locked<A> {
         }
     }
 
-    fn with<T>(&self, rule: &Enrolled<A>, now: A::Time, step: impl FnOnce(&A, &mut A::State) -> T) -> T {
+    fn with<T>(&self, rule: &Enrolled<A>, now: A::Time, step: impl FnOnce(&mut Written<A>) -> T) -> T {
         let mut guard = lock(&self.state);
-        let written = guard.get_or_insert_with(|| Written::fresh(rule, now));
-        step(&rule.rule, written.under(rule, &self.rules, now))
+        let written = guard.get_or_insert_with(|| Written::fresh(rule, now, &self.lives));
+        step(written.under(rule, (&self.rules, &self.lives), now))
     }
 }
 
-/// A state and the rule that wrote it.
+/// A state, the rule that wrote it and the life it is in.
 #[derive(Debug)]
 pub(crate) struct Written<A: Algorithm> {
     serial: u32,
+    life: Life,
+    /// In a box: it is there only after a change of windows, and every cell of every table has the place for it.
+    before: Option<Box<Before>>,
     pub(crate) state: A::State,
 }
 
 impl<A: Algorithm + Clone> Written<A> {
-    pub(crate) fn fresh(rule: &Enrolled<A>, now: A::Time) -> Self {
-        Self { serial: rule.serial, state: rule.rule.fresh(now) }
+    pub(crate) fn fresh(rule: &Enrolled<A>, now: A::Time, lives: &Lives) -> Self {
+        Self { serial: rule.serial, life: lives.begin(), before: None, state: rule.rule.fresh(now) }
+    }
+
+    /// Begins a new life in the memory of this one.
+    pub(crate) fn renew(&mut self, rule: &Enrolled<A>, now: A::Time, lives: &Lives) {
+        self.serial = rule.serial;
+        (self.life, self.before) = (lives.begin(), None);
+        rule.rule.renew(&mut self.state, now);
+    }
+
+    /// Takes `cost` if it fits, under the rule that the state is expressed in.
+    #[inline]
+    pub(crate) fn decide(&mut self, rule: &A, now: A::Time, cost: Cost) -> Verdict<Charge> {
+        let verdict = rule.decide(&mut self.state, now, cost);
+        verdict.map(|charge| charge.in_life(self.life.number()))
+    }
+
+    /// Corrects a charge, under the rule that the state is expressed in. It gives back only what it took from
+    /// what this state still counts.
+    pub(crate) fn correct(&mut self, rule: &A, now: A::Time, charge: &Charge, costs: (Cost, Cost)) {
+        let (taken, true_cost) = costs;
+        match self.mark_of(charge) {
+            Some(mark) => {
+                let charge = Charge::new(charge.cost(), mark);
+                rule.correct(&mut self.state, now, &charge, taken, true_cost);
+            }
+            None if true_cost > taken => rule.correct(&mut self.state, now, charge, taken, true_cost),
+            None => {}
+        }
     }
 
     pub(crate) const fn is_by(&self, rule: &Enrolled<A>) -> bool {
         self.serial == rule.serial
+    }
+
+    /// The charge's mark as the present rule reads it, if what the charge took may still count.
+    fn mark_of(&self, charge: &Charge) -> Option<u64> {
+        if charge.life == self.life.number() {
+            return Some(charge.mark);
+        }
+        self.before.as_ref()?.mark_of(charge)
     }
 
     /// The rule that wrote it.
@@ -126,13 +169,29 @@ impl<A: Algorithm + Clone> Written<A> {
     }
 
     /// The state as `rule` expresses it, whichever rule wrote it.
-    pub(crate) fn under(&mut self, rule: &Enrolled<A>, rules: &Roster<A>, now: A::Time) -> &mut A::State {
+    #[inline]
+    pub(crate) fn under(
+        &mut self,
+        rule: &Enrolled<A>,
+        (rules, lives): (&Roster<A>, &Lives),
+        now: A::Time,
+    ) -> &mut Self {
         if self.serial != rule.serial {
-            if let Some(writer) = rules.numbered(self.serial) {
-                rule.rule.carry(&writer, &mut self.state, now);
-            }
-            self.serial = rule.serial;
+            self.carry(rule, rules, lives, now);
         }
-        &mut self.state
+        self
+    }
+
+    #[cold]
+    fn carry(&mut self, rule: &Enrolled<A>, rules: &Roster<A>, lives: &Lives, now: A::Time) {
+        if let Some(writer) = rules.numbered(self.serial) {
+            let marks = rule.rule.marks(&writer, &self.state, now);
+            rule.rule.carry(&writer, &mut self.state, now);
+            if marks != Marks::SAME {
+                self.before = Before::of(self.life, marks);
+                self.life = lives.begin();
+            }
+        }
+        self.serial = rule.serial;
     }
 }

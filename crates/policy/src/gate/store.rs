@@ -16,7 +16,8 @@
 //!
 //! Admitted requests remember the number of the limit that charged them, not the limit, so that a response
 //! that streams for hours keeps nothing in the table. Who settles after that limit has left takes more if the
-//! true cost was more, and gives nothing back.
+//! true cost was more. In the due family it gives nothing back; elsewhere it does as long as what it took still
+//! counts and the windows have changed at most once.
 
 use std::fmt;
 use std::ops::Deref;
