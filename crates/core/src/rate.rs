@@ -61,6 +61,11 @@ pub trait Algorithm: fmt::Debug {
         *state = self.fresh(now);
     }
 
+    /// The most memory in bytes that one state takes from the heap, where it takes any. A fresh one has none yet.
+    fn most_heap(&self) -> usize {
+        0
+    }
+
     /// What [`decide`](Self::decide) would answer, with the wait it would ask for; changes nothing.
     fn peek(&self, state: &Self::State, now: Self::Time, cost: Cost) -> Verdict<Duration>;
 

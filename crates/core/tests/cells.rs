@@ -1,4 +1,4 @@
-//! Cells: what a charge may give back after a reset, an eviction or a change of windows.
+//! Cells: what a charge may give back after a reset, an eviction or a change of windows, and what memory they take.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tidegate_core::rate::{
     Algorithm, Calendar, ColdFactor, FixedWindow, Period, SlidingLog, SlidingWindow, UtcOffset, WarmUp,
 };
 use tidegate_core::shell::Locked;
-use tidegate_core::{Cost, Moment, Quota, Reason, WallTime};
+use tidegate_core::{Cost, Moment, Quota, Reason, Verdict, WallTime};
 
 /// A moment in milliseconds after the start of an hour, and so of a minute and a second.
 fn at(millis: u64) -> Moment {
@@ -193,4 +193,45 @@ fn windows_that_change_there_and_back_give_back_nothing_of_what_came_between() {
     check(fixed(10, 60), fixed(10, 1));
     check(log(10, 60), log(10, 1));
     check(sliding(10, 60, 6), sliding(10, 1, 6));
+}
+
+#[test]
+fn a_cell_takes_32_bytes_and_its_state() {
+    let slots = 1_500_000..1_500_200;
+    let per_slot = 32 + size_of::<tidegate_core::rate::WindowCount>();
+    let bytes = table::<FixedWindow>(1_000_000).bytes();
+    assert!((slots.start * per_slot..slots.end * per_slot).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn a_table_counts_the_memory_that_its_cells_may_come_to_take() {
+    let logs = table::<SlidingLog>(1_000);
+    let plain = logs.bytes();
+    let rule = logs.enrol(log(100, 60)).unwrap();
+    let most = CellTable::most_heap(&log(100, 60), MaxKeys::new(1_000).unwrap());
+    // 16 bytes for each of 100 places, for half as many cells again as keys.
+    assert!((2_400_000..2_450_000).contains(&most), "{most}");
+    assert_eq!(logs.bytes(), plain + most);
+    // A table has had its largest rule once it has had it.
+    let smaller = logs.enrol(log(10, 60)).unwrap();
+    logs.retire(rule, &smaller, at(0));
+    assert_eq!(logs.bytes(), plain + most);
+    assert_eq!(CellTable::most_heap(&sliding(10, 60, 1), MaxKeys::new(1_000).unwrap()), 0);
+    assert!(CellTable::most_heap(&sliding(10, 60, 6), MaxKeys::new(1_000).unwrap()) > 1_500 * 7 * 8);
+}
+
+#[test]
+fn keys_that_come_and_go_count_exactly_in_memory_that_others_left() {
+    let table = table(4);
+    let rule = table.enrol(log(30, 1)).unwrap();
+    for round in 0..200 {
+        let (now, key) = (at(round * 2_000), table.key(&round));
+        for step in 0..30 {
+            let verdict = table.decide(&rule, key, now.plus(Duration::from_millis(step)), Cost::ONE);
+            assert!(matches!(verdict, Verdict::Admit(charge) if !charge.is_overflow()), "{round} {step}");
+        }
+        assert!(!table.decide(&rule, key, now.plus(Duration::from_millis(999)), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, key, now.plus(Duration::from_millis(1_000)), Cost::ONE).is_admit());
+    }
+    assert_eq!(table.overflowed(), 0);
 }

@@ -4,7 +4,8 @@
 //! each counter is a cell with a mutex. The keys stand apart, eight to a cache line, and are searched
 //! without a lock; a decision then locks the cell of its own key and looks once more whether it still
 //! is. No two keys share a mutex, so threads meet only where they would contend for the same count anyway,
-//! and no lock is held for longer than one step of the algorithm.
+//! and no lock is held for longer than one step of the algorithm. A step may take memory where a state grows
+//! with its key's requests ([`Algorithm::most_heap`]); a question about a key that has no cell takes none.
 //!
 //! | group at home          | a search for 7 | for 9 | for a newcomer |
 //! |------------------------|----------------|-------|----------------|
@@ -12,7 +13,7 @@
 //! | 9 . . . . . . .        |                | found | stops at the first vacancy: it is nowhere |
 //!
 //! Keys never leave a slot vacant again: a slot passes from an idle key directly to a newcomer. That is
-//! why a search may stop at a vacancy. Newcomers whose hashes fall into the same of 64 stripes take turns,
+//! why a search may stop at a vacancy. What memory the idle key's state had is the newcomer's. Newcomers whose hashes fall into the same of 64 stripes take turns,
 //! so that a key never gets two cells.
 
 use std::time::Duration;
@@ -64,7 +65,16 @@ impl<A: Algorithm + Clone> CellTable<A> {
     /// # Errors
     /// When 16 rules are enrolled already.
     pub fn enrol(&self, rule: A) -> Result<Enrolled<A>, Invalid> {
-        self.counters.rules.enrol(rule)
+        let heap = rule.most_heap() as u64;
+        let enrolled = self.counters.rules.enrol(rule)?;
+        self.counters.heap_each.fetch_max(heap, Ordering::Relaxed);
+        Ok(enrolled)
+    }
+
+    /// The most bytes that a table for `max_keys` takes from the heap while keys come and go, beside those it takes
+    /// when it is made: what its states may grow by under `rule`.
+    pub fn most_heap(rule: &A, max_keys: MaxKeys) -> usize {
+        rule.most_heap().saturating_mul(max_keys.groups(GROUP) * GROUP + 1)
     }
 }
 
@@ -73,6 +83,8 @@ impl<A: Algorithm + Clone> CellTable<A> {
 pub struct Cells<A: Algorithm> {
     rules: Roster<A>,
     lives: Lives,
+    /// The most memory that a cell may take from the heap, under any rule enrolled so far.
+    heap_each: AtomicU64,
     /// The key of each cell, or zero. Written only under the cell's mutex.
     keys: Box<[AtomicU64]>,
     cells: Box<[Cell<A>]>,
@@ -164,7 +176,9 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(&*self.keys) + size_of_val(&*self.cells)
+        let heap = usize::try_from(self.heap_each.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let cells = size_of_val(&*self.keys) + size_of_val(&*self.cells);
+        cells.saturating_add(heap.saturating_mul(self.cells.len() + 1))
     }
 }
 
@@ -174,6 +188,7 @@ impl<A: Algorithm + Clone> Cells<A> {
         Self {
             rules: Roster::new(),
             lives: Lives::new(),
+            heap_each: AtomicU64::new(0),
             keys: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             cells: (0..slots).map(|_| Mutex::new(None)).collect(),
             turns: [(); STRIPES].map(|()| Mutex::new(())),
@@ -260,7 +275,7 @@ impl<A: Algorithm + Clone> Cells<A> {
         written.under(rule, (&self.rules, &self.lives), now)
     }
 
-    /// Looks at a key's counter, or at a fresh one that is not kept.
+    /// Looks at a key's counter, or at a fresh one that is not kept and has no memory of its own.
     fn look<T>(
         &self,
         rule: &Enrolled<A>,

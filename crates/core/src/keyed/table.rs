@@ -48,7 +48,7 @@ pub trait Counters: fmt::Debug {
     /// How often a newcomer found no room and was decided by the shared counter.
     fn overflowed(&self) -> u64;
 
-    /// The bytes its counters occupy.
+    /// The bytes its counters occupy, with all that they can come to take from the heap.
     fn bytes(&self) -> usize;
 }
 
@@ -228,7 +228,8 @@ impl<C: Counters> Table<C> {
         self.counters.overflowed()
     }
 
-    /// The bytes the table occupies, allocated once.
+    /// The bytes the table occupies, allocated once; in a [`CellTable`](super::CellTable) of logs or of windows with
+    /// buckets, with the most that its cells can come to take besides.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.counters.bytes()
     }

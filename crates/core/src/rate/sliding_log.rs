@@ -12,12 +12,15 @@
 //! | 1 s    | 400 ms: 1                 | 1       | admit                        |
 //!
 //! An entry counts while less than one window has passed since. The price is memory: a place in a ring
-//! for each request that still counts. The ring is made with the key and never grows, since a limiter
-//! that asks for memory under load fails when it is needed. By default it has a place for each whole unit
-//! of the amount, up to 4096, so it is exact for requests of one unit or more, and requests of the same
-//! moment share a place. When it is full all the same, the two oldest entries become one at the *later*
-//! of their moments: what they took stays taken a little longer than it should. The answer errs towards
-//! no, and never lets more pass.
+//! for each request that still counts. A key that was only asked about has no ring. The first entry makes one
+//! of 4 places, and a full one doubles until it has its **capacity**, which for 3 is 3 and for 10 comes as 4, 8,
+//! 10. So a key takes memory for what it does and not for what it might do, asks for it once in a
+//! doubling, and keeps it: whoever gets its cell next finds it there.
+//!
+//! By default the capacity is a place for each whole unit of the amount, up to 4096, so the log is exact for
+//! requests of one unit or more, and requests of the same moment share a place. When it is full all the same,
+//! the two oldest entries become one at the *later* of their moments: what they took stays taken a little longer
+//! than it should. The answer errs towards no, and never lets more pass.
 
 use std::time::Duration;
 
@@ -49,6 +52,9 @@ pub struct SlidingLog {
 /// 64 KiB a key. A quota that needs more places is so large that merging a pair of them loses less than
 /// a 4000th of it.
 const DEFAULT_CAPACITY: u64 = 4_096;
+
+/// The places of a ring that was just made: a cache line of them. Most keys never have more requests at once.
+const FIRST_PLACES: usize = 4;
 
 /// 1 MiB a key, beyond which the keys and not the quota decide whether the process survives.
 const LARGEST_CAPACITY: usize = 65_536;
@@ -123,8 +129,19 @@ impl Algorithm for SlidingLog {
     type State = Log;
 
     fn fresh(&self, now: Moment) -> Log {
-        let entries = vec![Entry::default(); self.capacity].into_boxed_slice();
-        Log { entries, first: 0, length: 0, total: 0, latest: now.nanos() }
+        Log { entries: Box::default(), first: 0, length: 0, total: 0, latest: now.nanos() }
+    }
+
+    fn renew(&self, state: &mut Log, now: Moment) {
+        if state.entries.len() > self.capacity {
+            *state = self.fresh(now);
+        } else {
+            (state.first, state.length, state.total, state.latest) = (0, 0, 0, now.nanos());
+        }
+    }
+
+    fn most_heap(&self) -> usize {
+        self.capacity * size_of::<Entry>()
     }
 
     fn peek(&self, state: &Log, now: Moment, cost: Cost) -> Verdict<Duration> {
@@ -148,7 +165,7 @@ impl Algorithm for SlidingLog {
     fn decide(&self, state: &mut Log, now: Moment, cost: Cost) -> Verdict<Charge> {
         self.advance(state, now);
         self.peek(state, now, cost).map(|_| {
-            state.push(cost);
+            state.push(cost, self.capacity);
             Charge::new(cost, state.latest)
         })
     }
@@ -156,7 +173,7 @@ impl Algorithm for SlidingLog {
     /// A smaller cost is given back to the entry it was taken by, as long as that one counts.
     fn correct(&self, state: &mut Log, now: Moment, charge: &Charge, taken: Cost, true_cost: Cost) {
         self.advance(state, now);
-        state.push(true_cost.minus(taken));
+        state.push(true_cost.minus(taken), self.capacity);
         let entry = Entry { moment: charge.mark, cost: taken.minus(true_cost).micros() };
         if self.counts(entry, state.latest) {
             state.give_back(entry);
@@ -182,11 +199,11 @@ impl Algorithm for SlidingLog {
     /// The log goes on as it is: what the new window still reaches counts. A smaller ring merges.
     fn carry(&self, before: &Self, state: &mut Log, now: Moment) {
         before.advance(state, now);
-        if self.capacity != state.entries.len() {
+        if self.capacity < state.entries.len() {
             let old = std::mem::replace(state, self.fresh(now));
             for entry in old.iter() {
                 state.latest = entry.moment;
-                state.push(Cost::from_micros(entry.cost));
+                state.push(Cost::from_micros(entry.cost), self.capacity);
             }
             state.latest = old.latest;
         }
@@ -203,7 +220,7 @@ impl Algorithm for SlidingLog {
     }
 }
 
-/// What one key was admitted, oldest first, in a ring that never grows.
+/// What one key was admitted, oldest first, in a ring that doubles when it is full, up to its rule's capacity.
 #[derive(Clone, Debug)]
 pub struct Log {
     entries: Box<[Entry]>,
@@ -247,8 +264,8 @@ impl Log {
         Some(oldest)
     }
 
-    /// Writes `cost` down as of the latest moment.
-    fn push(&mut self, cost: Cost) {
+    /// Writes `cost` down as of the latest moment, in a ring of up to `capacity` places.
+    fn push(&mut self, cost: Cost, capacity: usize) {
         let cost = cost.micros();
         if cost == 0 {
             return;
@@ -259,12 +276,26 @@ impl Log {
         }
         let mut merged = 0;
         if self.length == self.entries.len() {
-            merged = self.pop_oldest().map_or(0, |oldest| oldest.cost);
+            if self.length < capacity {
+                self.grow(capacity);
+            } else {
+                merged = self.pop_oldest().map_or(0, |oldest| oldest.cost);
+            }
         }
         self.entries[self.slot(self.length)] = Entry { moment: self.latest, cost: 0 };
         self.length += 1;
         self.add(0, merged);
         self.add(self.length - 1, cost);
+    }
+
+    /// Doubles the ring, up to `capacity`.
+    #[cold]
+    fn grow(&mut self, capacity: usize) {
+        let places = (self.entries.len() * 2).max(FIRST_PLACES).min(capacity);
+        let kept = self.iter();
+        let rest = std::iter::repeat_n(Entry::default(), places - self.length);
+        self.entries = kept.chain(rest).collect();
+        self.first = 0;
     }
 
     fn add(&mut self, position: usize, cost: u64) {
@@ -299,7 +330,7 @@ impl Log {
     fn restart(&mut self, now: u64) {
         let total = u64::try_from(self.total).unwrap_or(u64::MAX);
         (self.first, self.length, self.total, self.latest) = (0, 0, 0, now);
-        self.push(Cost::from_micros(total));
+        self.push(Cost::from_micros(total), self.entries.len());
     }
 }
 

@@ -35,7 +35,7 @@
 //! Both errors come from the one counter that is weighted. [`with_sub_buckets`](SlidingWindow::with_sub_buckets)
 //! cuts the window into n buckets: all full buckets count as they are, and only the oldest is weighted.
 //! Then the error is at most the content of one bucket, stretches up to W·(1 − 1/n) hold at most L, and
-//! a key costs n + 1 counters.
+//! a key costs n + 1 counters, for which memory is taken when the first request of the key is counted.
 
 use std::time::Duration;
 
@@ -145,6 +145,21 @@ impl SlidingWindow {
         duration_of(time.div_ceil(u128::from(self.buckets)).saturating_sub(u128::from(now.nanos())))
     }
 
+    /// The counts that a state needs beyond the two it has room for.
+    fn ring(&self) -> usize {
+        match usize::try_from(self.buckets) {
+            Ok(1) | Err(_) => 0,
+            Ok(buckets) => buckets + 1,
+        }
+    }
+
+    fn take(&self, state: &mut BucketCounts, cost: Cost) {
+        if cost > Cost::ZERO {
+            state.make_room(self.ring());
+            state.take(cost);
+        }
+    }
+
     fn advance(&self, state: &mut BucketCounts, now: Moment) {
         match Place::of(self.bucket(now).0, state.index, self.buckets) {
             Place::On(bucket) => state.roll(bucket),
@@ -159,11 +174,22 @@ impl Algorithm for SlidingWindow {
     type State = BucketCounts;
 
     fn fresh(&self, now: Moment) -> BucketCounts {
-        let slots = match usize::try_from(self.buckets) {
-            Ok(1) | Err(_) => Slots::Pair([0; 2]),
-            Ok(buckets) => Slots::Ring(vec![0; buckets + 1].into_boxed_slice()),
-        };
+        let slots = if self.buckets == 1 { Slots::Pair([0; 2]) } else { Slots::Ring(Box::default()) };
         BucketCounts { index: self.bucket(now).0, slots }
+    }
+
+    fn renew(&self, state: &mut BucketCounts, now: Moment) {
+        match &mut state.slots {
+            Slots::Ring(ring) if !ring.is_empty() && ring.len() == self.ring() => {
+                ring.fill(0);
+                state.index = self.bucket(now).0;
+            }
+            Slots::Ring(_) | Slots::Pair(_) => *state = self.fresh(now),
+        }
+    }
+
+    fn most_heap(&self) -> usize {
+        self.ring() * size_of::<u64>()
     }
 
     fn peek(&self, state: &BucketCounts, now: Moment, cost: Cost) -> Verdict<Duration> {
@@ -181,7 +207,7 @@ impl Algorithm for SlidingWindow {
     fn decide(&self, state: &mut BucketCounts, now: Moment, cost: Cost) -> Verdict<Charge> {
         self.advance(state, now);
         self.peek(state, now, cost).map(|_| {
-            state.take(cost);
+            self.take(state, cost);
             Charge::new(cost, state.index)
         })
     }
@@ -189,7 +215,7 @@ impl Algorithm for SlidingWindow {
     /// A smaller cost is given back to the bucket it was taken from, as long as that one counts.
     fn correct(&self, state: &mut BucketCounts, now: Moment, charge: &Charge, taken: Cost, true_cost: Cost) {
         self.advance(state, now);
-        state.take(true_cost.minus(taken));
+        self.take(state, true_cost.minus(taken));
         if let Some(count) = state.count_mut(charge.mark) {
             *count = count.saturating_sub(taken.minus(true_cost).micros());
         }
@@ -217,8 +243,8 @@ impl Algorithm for SlidingWindow {
         before.advance(state, now);
         if (self.window, self.buckets) != (before.window, before.buckets) {
             let used = before.usage(state, now).used;
-            *state = self.fresh(now);
-            state.take(used);
+            self.renew(state, now);
+            self.take(state, used);
         }
     }
 
@@ -241,7 +267,8 @@ pub struct BucketCounts {
     slots: Slots,
 }
 
-/// Millionths of a unit; bucket b is at b modulo the length. The usual two need no memory of their own.
+/// Millionths of a unit; bucket b is at b modulo the length. The usual two need no memory of their own, and a ring
+/// has none until there is something to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Slots {
     Pair([u64; 2]),
@@ -249,6 +276,16 @@ enum Slots {
 }
 
 impl BucketCounts {
+    /// Gives a ring that has no memory yet its memory.
+    #[inline]
+    fn make_room(&mut self, length: usize) {
+        if let Slots::Ring(ring) = &mut self.slots
+            && ring.is_empty()
+        {
+            *ring = vec![0; length].into_boxed_slice();
+        }
+    }
+
     fn slots(&self) -> &[u64] {
         match &self.slots {
             Slots::Pair(pair) => pair,
@@ -287,6 +324,7 @@ impl BucketCounts {
         self.slots().iter().map(|count| u128::from(*count)).sum()
     }
 
+    /// Counts in the newest bucket, for which there is room.
     fn take(&mut self, cost: Cost) {
         let count = self.slot_mut(self.index);
         *count = count.saturating_add(cost.micros());
@@ -308,7 +346,9 @@ impl BucketCounts {
             Slots::Ring(ring) => ring.fill(0),
         }
         self.index = bucket;
-        *self.slot_mut(bucket) = total;
+        if total > 0 {
+            *self.slot_mut(bucket) = total;
+        }
     }
 }
 

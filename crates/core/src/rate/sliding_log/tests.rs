@@ -135,7 +135,6 @@ fn a_new_quota_keeps_what_its_window_still_reaches() {
     let wider = SlidingLog::new(Quota::per_minute(Cost::of(10)).unwrap()).unwrap();
     wider.carry(&before, &mut state, at(900));
     assert_eq!(wider.usage(&state, at(900)).remaining, Cost::of(7));
-    assert_eq!(state.entries.len(), 10);
 
     let smaller = wider.clone().with_capacity(2).unwrap();
     smaller.carry(&wider, &mut state, at(900));
@@ -145,14 +144,63 @@ fn a_new_quota_keeps_what_its_window_still_reaches() {
 
 #[test]
 fn capacity_follows_the_amount_within_bounds() {
-    let capacity = |amount| {
-        let rule = SlidingLog::new(Quota::per_second(amount).unwrap()).unwrap();
-        rule.fresh(at(0)).entries.len()
-    };
+    let capacity = |amount| SlidingLog::new(Quota::per_second(amount).unwrap()).unwrap().capacity;
     assert_eq!(capacity("0.5".parse().unwrap()), 1);
     assert_eq!(capacity(Cost::of(30)), 30);
     assert_eq!(capacity(Cost::MAX), 4_096);
     for capacity in [0, 65_537] {
         assert_eq!(three_a_second().with_capacity(capacity).unwrap_err().field, "capacity");
     }
+}
+
+fn ten_a_second() -> SlidingLog {
+    SlidingLog::new(Quota::per_second(Cost::of(10)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_ring_comes_with_the_first_entry_and_doubles_up_to_the_capacity() {
+    for (rule, expected) in
+        [(ten_a_second(), &[4, 4, 4, 4, 8, 8, 8, 8, 10, 10][..]), (three_a_second(), &[3, 3, 3])]
+    {
+        let mut state = rule.fresh(at(0));
+        assert!(rule.peek(&state, at(0), Cost::ONE).is_admit());
+        assert_eq!((rule.usage(&state, at(0)).used, state.entries.len()), (Cost::ZERO, 0));
+        for (millis, places) in (0..).zip(expected) {
+            assert!(rule.decide(&mut state, at(millis), Cost::ONE).is_admit());
+            assert_eq!(state.entries.len(), *places);
+        }
+        assert!(!rule.decide(&mut state, at(999), Cost::ONE).is_admit());
+        assert!(rule.decide(&mut state, at(1_000), Cost::ONE).is_admit());
+        assert_eq!(state.entries.len() * size_of::<Entry>(), rule.most_heap());
+    }
+}
+
+#[test]
+fn a_ring_that_has_come_round_grows_without_losing_an_entry() {
+    let rule = ten_a_second();
+    let mut state = rule.fresh(at(0));
+    for millis in [0, 100, 200, 1_050, 1_060, 1_070, 1_080] {
+        assert!(rule.decide(&mut state, at(millis), Cost::ONE).is_admit());
+    }
+    assert_eq!((state.entries.len(), state.first), (8, 0));
+    // Of 100 and 200 ms, and of the four after.
+    assert_eq!(rule.usage(&state, at(1_080)).used, Cost::of(6));
+    for (millis, used) in [(1_100, 5), (1_200, 4), (2_050, 3), (2_080, 0)] {
+        assert_eq!(rule.usage(&state, at(millis)).used, Cost::of(used));
+    }
+}
+
+#[test]
+fn who_gets_a_cell_that_was_used_finds_its_ring_in_it() {
+    let rule = ten_a_second();
+    let mut state = rule.fresh(at(0));
+    for millis in 0..6 {
+        assert!(rule.decide(&mut state, at(millis), Cost::ONE).is_admit());
+    }
+    rule.renew(&mut state, at(9_000));
+    assert_eq!((state.entries.len(), rule.usage(&state, at(9_000)).used), (8, Cost::ZERO));
+    assert!(rule.is_idle(&state, at(9_000)) && rule.decide(&mut state, at(9_000), Cost::of(10)).is_admit());
+    // A rule with fewer places gives back those beyond them.
+    three_a_second().renew(&mut state, at(9_000));
+    assert_eq!(state.entries.len(), 0);
 }

@@ -244,3 +244,30 @@ fn the_largest_numbers_there_are_do_not_overflow() {
     }
     assert!(rule.is_idle(&state, Moment::from_nanos(u64::MAX)));
 }
+
+#[test]
+fn a_ring_of_buckets_comes_with_the_first_cost_and_stays_with_the_cell() {
+    let rule = hundred_a_minute(6);
+    let length = |state: &BucketCounts| state.slots().len();
+    let mut state = rule.fresh(at(0));
+    assert!(rule.peek(&state, at(0), Cost::of(100)).is_admit() && rule.is_idle(&state, at(0)));
+    assert!(rule.decide(&mut state, at(70_000), Cost::ZERO).is_admit());
+    assert_eq!((rule.usage(&state, at(70_000)).used, length(&state)), (Cost::ZERO, 0));
+    assert!(rule.decide(&mut state, at(70_000), Cost::of(60)).is_admit());
+    assert_eq!(length(&state) * 8, rule.most_heap());
+    rule.renew(&mut state, at(75_000));
+    assert_eq!((rule.usage(&state, at(75_000)).used, length(&state)), (Cost::ZERO, 7));
+    assert!(rule.decide(&mut state, at(75_000), Cost::of(100)).is_admit());
+    for mut state in [state, rule.fresh(at(0))] {
+        hundred_a_minute(1).renew(&mut state, at(75_000));
+        assert_eq!((length(&state), hundred_a_minute(1).most_heap()), (2, 0));
+    }
+}
+
+#[test]
+fn a_clock_set_back_leaves_a_ring_without_memory_as_it_is() {
+    let rule = hundred_a_minute(6);
+    let mut state = rule.fresh(at(7_200_000));
+    assert!(rule.decide(&mut state, at(0), Cost::of(100)).is_admit());
+    assert!(!rule.decide(&mut state, at(0), Cost::ONE).is_admit());
+}
