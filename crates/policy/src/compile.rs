@@ -70,6 +70,7 @@ pub(crate) fn compile(
     check::costs(&rules, &overrides, &routes, problems);
     check::use_of_rules(document, &rules, &routes, problems);
     check::keys(document, &rules, problems);
+    check::memory(&rules, &overrides, problems);
     let criticality = document.criticality.as_ref().map(|field| &field.value);
     let assignments = criticality.and_then(|written| written.assign.as_ref());
     let from = criticality.and_then(|written| written.from.as_ref());

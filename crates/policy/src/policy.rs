@@ -52,6 +52,9 @@ pub const MOST_SOURCES_A_KEY: usize = 8;
 /// The most limits of single callers, all callers together.
 pub const MOST_OVERRIDES: usize = 16_384;
 
+/// Keys in the table of a caller's own limit, where the rule's key is more than the caller.
+pub(crate) const KEYS_OF_ONE_CALLER: usize = 1024;
+
 /// Everything one policy file asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {

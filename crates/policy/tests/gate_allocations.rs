@@ -6,6 +6,7 @@ mod policies;
 use std::time::Duration;
 
 use policies::*;
+use tidegate_core::keyed::MaxKeys;
 use tidegate_core::permit::Outcome;
 use tidegate_core::{Cost, Criticality, Ratio};
 use tidegate_policy::gate::Readings;
@@ -54,6 +55,21 @@ fn a_decision_takes_no_memory_from_the_heap() {
         assert!(admitted > 100 && refused > 100, "{admitted} {refused}");
         assert_eq!(taken.count_total, 0);
     }
+}
+
+#[test]
+fn nor_do_strangers_at_a_full_table_of_logs() {
+    let mut logged = rule("logged", CALLER, log(4_000, Duration::from_secs(60)));
+    logged.max_keys = MaxKeys::new(8).unwrap();
+    let gate = gate(policy(vec![logged]));
+    let names: Vec<&'static str> = (0..2_000).map(|name| &*name.to_string().leak()).collect();
+    let (early, late) = names.split_at(1_000);
+    early.iter().for_each(|name| assert!(ask(&gate, at(0), name).is_admit()));
+    let taken = allocation_counter::measure(|| {
+        late.iter().for_each(|name| assert!(ask(&gate, at(0), name).is_admit()));
+    });
+    // What newcomers share holds one entry for all of them.
+    assert_eq!(taken.count_total, 0);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What is legal by itself and wrong together.
 
 use tidegate_core::Cost;
+use tidegate_core::keyed::{CellTable, MaxKeys};
+use tidegate_core::rate::Algorithm;
 
 use super::limit::Placed;
 use super::rule::CompiledRule;
 use crate::document::top::PolicyDoc;
-use crate::policy::{KeySource, Limit, Rate, Route, Shape};
+use crate::policy::{KEYS_OF_ONE_CALLER, KeySource, Limit, Rate, Route, Rule, Shape};
 use crate::problem::{Code, Problem, Problems};
 use crate::quantity::shown;
 
@@ -77,6 +79,82 @@ fn most(rate: &Rate) -> Option<Cost> {
         // They grant any request at once and let the next one wait for it.
         Shape::Smooth(_) | Shape::WarmUp(_) => None,
     }
+}
+
+/// What the counters of one rule may come to take from the heap while its callers come and go. A small machine has
+/// that much to spare; of one that has more, a single rule should not take more either.
+const MOST_HEAP: usize = 1 << 30;
+
+/// Where counters grow with what is asked of them, their growth has a bound that a machine can bear.
+pub(super) fn memory(rules: &[CompiledRule<'_>], overrides: &[(usize, Placed)], problems: &mut Problems) {
+    for (index, compiled) in rules.iter().enumerate() {
+        let rule = &*compiled.rule;
+        let (many, few) = told_apart(rule);
+        // The rule's own limit and those of its plans share a table; every other limit has its own.
+        let own = rule.plans.values().chain([&rule.limit]).map(|limit| heap(limit, many)).max();
+        let others = rule.per_criticality.values().chain(&rule.shadow).map(|limit| heap(limit, many));
+        let everybody = own.into_iter().chain(others).fold(0, usize::saturating_add);
+        let callers = overrides.iter().filter(|(of, _)| *of == index).map(|(_, own)| heap(&own.limit, few));
+        let callers = callers.fold(0, usize::saturating_add);
+        if everybody.saturating_add(callers) > MOST_HEAP {
+            let problem = too_much(compiled, (everybody, callers), many, problems);
+            problems.push(problem);
+        }
+    }
+}
+
+/// How many keys the rule tells apart, and how many of one caller that has its own limit.
+fn told_apart(rule: &Rule) -> (usize, usize) {
+    match rule.key.0.as_slice() {
+        [] | [KeySource::Global] => (1, 1),
+        [_] => (rule.max_keys.get(), 1),
+        _ => (rule.max_keys.get(), KEYS_OF_ONE_CALLER),
+    }
+}
+
+fn heap(limit: &Limit, keys: usize) -> usize {
+    let Limit::Rate(rate) = limit else { return 0 };
+    match &rate.shape {
+        Shape::SlidingLog(log) => heap_of(log, keys),
+        Shape::SlidingWindow(window) => heap_of(window, keys),
+        Shape::TokenBucket(_)
+        | Shape::LeakyBucket(_)
+        | Shape::Smooth(_)
+        | Shape::WarmUp(_)
+        | Shape::FixedWindow(_)
+        | Shape::Calendar(_) => 0,
+    }
+}
+
+/// Of a table for one key, one cell at most is ever used.
+fn heap_of<A: Algorithm + Clone>(rule: &A, keys: usize) -> usize {
+    match MaxKeys::new(keys) {
+        Ok(many) if keys > 1 => CellTable::most_heap(rule, many),
+        Ok(_) | Err(_) => rule.most_heap(),
+    }
+}
+
+/// `everybody` is what the tables of all callers may take, `callers` what those of single ones may.
+fn too_much(
+    compiled: &CompiledRule<'_>,
+    (everybody, callers): (usize, usize),
+    keys: usize,
+    problems: &Problems,
+) -> Problem {
+    let (name, most_mib) = (shown(&compiled.rule.name), MOST_HEAP >> 20);
+    let mib = everybody.saturating_add(callers).div_ceil(1 << 20);
+    let message =
+        format!("rule `{name}` could come to take {mib} MiB for {keys} keys, more than {most_mib} MiB");
+    let problem = Problem::new(Code::TooMuchMemory, message).path(format!("rule.{}", compiled.rule.name));
+    let at = compiled.limits.first().map_or(compiled.key_span, |own| own.span);
+    // Tables have a few cells more than their keys need, so a little less than in proportion.
+    let left = MOST_HEAP.saturating_sub(callers) as u128;
+    let fitting = keys as u128 * left / everybody.max(1) as u128 * 99 / 100;
+    let otherwise = "use `sliding_window` without buckets";
+    problem.at(at).help(match fitting {
+        0 => otherwise.to_owned(),
+        _ => format!("write {} at most, or {otherwise}", problems.entry("max_keys", &fitting.to_string())),
+    })
 }
 
 /// What the dearest request of a route costs.

@@ -62,7 +62,7 @@ section! {
         /// Where snapshots of the same are fetched from.
         snapshot "snapshot": String, Nothing("callers come from `table`"), "\"s3://bucket/prefix\"", NotYet;
         /// How many keys each rule can tell apart before newcomers share one counter.
-        max_keys "max_keys": u64, Default("100000", "some three megabytes a rule, and more callers than most services see in a window"), "200_000", Built;
+        max_keys "max_keys": u64, Default("100000", "two megabytes a rule for token buckets and up to ten for windows, to which logs add what they hold, and more callers than most services see in a window"), "200_000", Built;
     }
 }
 

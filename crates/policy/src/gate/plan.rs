@@ -24,15 +24,13 @@ use super::reserving::{Reserved, ToldLimits};
 use super::shedding::Shedder;
 use super::store::{Counting, Store, family, store_for};
 use super::turning;
-use crate::policy::{KeySpec, Limit, Matcher, Policy, Rule};
+use crate::policy::{KEYS_OF_ONE_CALLER, KeySpec, Limit, Matcher, Policy, Rule};
 
 /// The most limits that one rule has for plans, its default included. While a policy replaces another, a table knows
 /// the limits of both, and it can know 16.
 const MOST_PLANS: usize = 8;
 /// The most sources of one key.
 pub(crate) const MOST_PARTS: usize = 8;
-/// Keys in the table of a caller's own limit, where the rule's key is more than the caller.
-const KEYS_OF_ONE_CALLER: usize = 1024;
 /// The most callers' own limits; each has a table of its own, of about three thousand bytes.
 const MOST_OVERRIDES: usize = 16_384;
 

@@ -216,6 +216,9 @@ codes! {
     NotAllTaken = 322 Warning "requests that no route takes",
         "Every route has a condition. The gateway answers 404 to requests that meet none of them, before they reach any upstream.",
         "Add a route without `match`, or with the path `/**` alone, after all others.";
+    TooMuchMemory = 323 Error "counters that could take all memory",
+        "A sliding log keeps 16 bytes for each request that still counts, and buckets keep 8 each, for every key there may be. Callers could make the rule take more than 1 GiB, which is what a service beside it should be able to spare; the process would be killed when it is busiest.",
+        "Lower `max_keys` as the message says, or use `sliding_window` without buckets, or `token_bucket`, whose keys need no more than two numbers.";
 }
 
 impl fmt::Display for Code {
