@@ -24,6 +24,11 @@
 //! is granted once what *earlier* ones owe has passed, and the next one waits for it. A large request
 //! is thus granted at once and pays afterwards, but only up to `max_wait`, beyond which the next is refused.
 //!
+//! Whatever one request may cost, everybody after it waits for. So it costs at most what a full store holds and the
+//! quota grants within `max_wait`, or one amount of the quota if that is more; what is above is refused for
+//! ever. The price of that from cold is the **extent**. A true cost above its estimate is owed without having been asked
+//! for, up to eight extents in all, and so no key is locked out for longer.
+//!
 //! 2 a second, W = 4 s, c = 3: s = 500 ms, threshold 4, full 8. Requests of one, from cold:
 //!
 //! | request     | 1       | 2       | 3       | 4      | 5      | 6      |
@@ -32,7 +37,8 @@
 //! | its price   | 1375 ms | 1125 ms | 875 ms  | 625 ms | 500 ms | 500 ms |
 //! | it waits    | 0       | 1375 ms | 1125 ms | 875 ms | 625 ms | 500 ms |
 //!
-//! The first four prices sum up to W. To make that exact whatever the sizes of the requests, we never
+//! The first four prices sum up to W. With a `max_wait` of 2 s a request costs at most 8 + 4 = 12, which from cold are
+//! 6 s for the store and 2 s beyond it: the extent is 8 s, and no key owes more than 64 s. To make that exact whatever the sizes of the requests, we never
 //! compute the price of a request alone. `worth(level)` is the area from nothing up to a level of the
 //! store, rounded once; a price is the difference of two of those, and in a sum of differences what lies
 //! between cancels. When the store is empty the level goes on below zero, along the line of `s`.
@@ -74,9 +80,14 @@ use store::Store;
 pub struct WarmUp {
     store: Store,
     max_wait: Duration,
-    /// What the quota grants in 400 days; a request above it would block the key for longer than that.
+    /// The most that one request may cost.
     largest: Cost,
+    /// The most nanoseconds that a key can owe, debts included.
+    most_owed: u64,
 }
+
+/// How many extents a key can owe, as in the due family: an estimate may be wrong by seven of them.
+const DEBT: u64 = 8;
 
 impl WarmUp {
     /// The quota's rate, reached after `warm_up`; from cold, permits cost `cold_factor` times as much.
@@ -93,8 +104,10 @@ impl WarmUp {
     ) -> Result<Self, Invalid> {
         refuse_burst(&quota)?;
         let store = Store::new(&quota, warm_up, cold_factor)?;
-        let largest = store.units_in(nanos_of(LONGEST));
-        Ok(Self { store, max_wait, largest })
+        let waiting = store.granted_in(nanos_of(max_wait.min(LONGEST)));
+        let largest = store.amount().max(store.capacity().plus(waiting));
+        let most_owed = store.price(store.full(), largest).saturating_mul(DEBT);
+        Ok(Self { store, max_wait, largest, most_owed })
     }
 
     /// The state as it stands at `now`.
@@ -131,7 +144,8 @@ impl WarmUp {
     }
 
     fn take(&self, state: &mut Warmth, cost: Cost) {
-        state.due = state.due.saturating_add(self.store.price(state.level, cost));
+        let due = state.due.saturating_add(self.store.price(state.level, cost));
+        state.due = due.min(state.seen.saturating_add(self.most_owed));
         state.level = self.store.lowered(state.level, cost);
     }
 }
@@ -161,7 +175,7 @@ impl Algorithm for WarmUp {
     /// part back into the store.
     fn correct(&self, state: &mut Warmth, now: Moment, charge: &Charge, taken: Cost, true_cost: Cost) {
         *state = self.at(state, now);
-        self.take(state, true_cost.minus(taken).min(self.largest));
+        self.take(state, true_cost.minus(taken));
         let (raised, price) = self.store.raised(state.level, taken.minus(true_cost));
         let owed = state.due.min(charge.mark).saturating_sub(state.seen);
         let given = price.min(owed);
@@ -196,7 +210,8 @@ impl Algorithm for WarmUp {
             let owed = before.store.units_in(state.due - state.seen);
             state.level = self.store.as_full_as(&before.store, state.level);
             state.rest = 0;
-            state.due = state.seen.saturating_add(self.store.steady_price(owed));
+            let owed = self.store.steady_price(owed).min(self.most_owed);
+            state.due = state.seen.saturating_add(owed);
         }
     }
 

@@ -76,7 +76,7 @@ fn most(rate: &Rate) -> Option<Cost> {
         | Shape::Calendar(_)
         | Shape::SlidingWindow(_)
         | Shape::SlidingLog(_) => Some(rate.most()),
-        // They grant any request at once and let the next one wait for it.
+        // Their bound is what they store and grant within `max_wait`, not a number that stands in the file.
         Shape::Smooth(_) | Shape::WarmUp(_) => None,
     }
 }

@@ -69,6 +69,11 @@ impl Store {
         i128::from(self.full)
     }
 
+    /// What a full store holds.
+    pub(super) const fn capacity(&self) -> Cost {
+        Cost::from_micros(self.full)
+    }
+
     /// What it takes to bring the level down by `cost`, in nanoseconds.
     pub(super) fn price(&self, level: i128, cost: Cost) -> u64 {
         let price = self.worth(level) - self.worth(level - i128::from(cost.micros()));
@@ -112,6 +117,13 @@ impl Store {
     pub(super) fn units_in(&self, nanos: u64) -> Cost {
         let earned = u128::from(nanos) * u128::from(self.amount().micros());
         let units = earned.div_ceil(u128::from(nanos_of(self.window())));
+        Cost::from_micros(u64::try_from(units).unwrap_or(u64::MAX))
+    }
+
+    /// The units that `nanos` grant at the steady rate, rounded down.
+    pub(super) fn granted_in(&self, nanos: u64) -> Cost {
+        let earned = u128::from(nanos) * u128::from(self.amount().micros());
+        let units = earned / u128::from(nanos_of(self.window()));
         Cost::from_micros(u64::try_from(units).unwrap_or(u64::MAX))
     }
 

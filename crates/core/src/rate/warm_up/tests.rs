@@ -111,13 +111,54 @@ fn a_larger_true_cost_is_owed() {
 }
 
 #[test]
-fn a_debt_beyond_counting_ends_within_800_days() {
+fn a_request_costs_at_most_a_full_store_and_what_the_longest_wait_grants() {
+    let rule = rule(Duration::from_secs(2));
+    let mut state = rule.fresh(at(0));
+    let never = Verdict::refuse(Reason::CostAboveBurst, Retry::Never);
+    assert_eq!(rule.peek(&state, at(0), Cost::of(13)), never);
+    assert!(rule.decide(&mut state, at(0), Cost::of(12)).is_admit());
+    // It takes 8 s, of which the next may wait for two.
+    assert!(!rule.peek(&state, at(5_999), Cost::ONE).is_admit());
+    assert!(rule.peek(&state, at(6_000), Cost::ONE).is_admit());
+}
+
+#[test]
+fn a_request_of_one_amount_fits_however_short_the_warm_up() {
+    let quota = Quota::per_minute(Cost::ONE).unwrap();
+    let rule = WarmUp::new(quota, Duration::from_secs(4), ColdFactor::THREE, Duration::ZERO).unwrap();
+    assert!(rule.peek(&rule.fresh(at(0)), at(0), Cost::ONE).is_admit());
+    assert!(!rule.peek(&rule.fresh(at(0)), at(0), Cost::of(2)).is_admit());
+}
+
+#[test]
+fn no_key_is_locked_out_for_longer_than_eight_extents() {
+    // The extent is 8 s.
+    let rule = rule(Duration::from_secs(2));
+    let mut state = rule.fresh(at(0));
+    for true_cost in [Cost::of(1_000), Cost::MAX, Cost::MAX] {
+        let mut charge = Charge::new(Cost::ONE, 0);
+        rule.settle(&mut state, at(0), &mut charge, true_cost);
+        assert!(rule.usage(&state, at(0)).reset <= Duration::from_secs(64));
+    }
+    assert!(!rule.peek(&state, at(61_999), Cost::ONE).is_admit());
+    assert!(rule.peek(&state, at(62_000), Cost::ONE).is_admit());
+    // Nor when the debt passes to a slower rule, or the clock is set back.
+    let quota = Quota::per_second(Cost::ONE).unwrap();
+    let second = Duration::from_secs(1);
+    let slower = WarmUp::new(quota, second, ColdFactor::THREE, second).unwrap();
+    slower.carry(&rule, &mut state, at(0));
+    // 1.5 s for a full store, and one more.
+    assert_eq!(slower.usage(&state, at(0)).reset, Duration::from_secs(20));
+}
+
+#[test]
+fn a_debt_beyond_counting_ends_within_eight_extents() {
     let quota = Quota::per_day(Cost::ONE).unwrap();
     let rule = WarmUp::new(quota, Duration::from_secs(4), ColdFactor::THREE, Duration::MAX).unwrap();
     let mut state = rule.fresh(at(0));
     let mut charge = rule.decide(&mut state, at(0), Cost::ZERO).admitted().unwrap();
     rule.settle(&mut state, at(0), &mut charge, Cost::MAX);
-    assert!(rule.usage(&state, at(0)).reset <= 2 * LONGEST);
+    assert!(rule.usage(&state, at(0)).reset <= 8 * (LONGEST + Duration::from_secs(6)));
 }
 
 #[test]
