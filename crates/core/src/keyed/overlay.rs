@@ -1,9 +1,20 @@
 //! What an operator ordered for single keys, until it ends.
 //!
 //! Few keys have orders, and every decision must ask whether its key has one. Most of the time there are no
-//! orders at all, and a count of them says so. While there are some, a decision reads one word of a **sieve**: 64 words of 64 bits, in which every ordered key has set the bit that its hash
-//! picks. With the usual handful of orders, all but one other key in a thousand go on without touching
-//! the list. The list holds at most [`MOST`] orders; one more is refused, not dropped.
+//! orders at all, and a count of them says so. While there are some, a decision reads one word of a **sieve**: 64
+//! words of 64 bits, in which every ordered key has set the bit that its hash picks. With the usual handful of orders,
+//! all but one other key in a thousand go on without touching the list. The list holds at most [`MOST`] orders; one
+//! more is refused, not dropped.
+//!
+//! Orders end by themselves, and nobody may ever touch the list again. So it is known when the last of them ends, and
+//! the first decision after that moment clears the list. An order of 10 minutes for ann and one of 20 for bob:
+//!
+//! | decision for | at     | count | is slowed by                                                    |
+//! |--------------|--------|-------|-----------------------------------------------------------------|
+//! | cid          | 5 min  | 2     | one word of the sieve                                           |
+//! | ann          | 15 min | 2     | one word of the sieve and the list, where her order has ended   |
+//! | cid          | 20 min | 2     | clearing the list                                               |
+//! | cid          | 21 min | 0     | nothing                                                         |
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -31,6 +42,8 @@ pub enum Override {
 pub(crate) struct Overlay {
     /// How many orders stand: none, most of the time.
     count: AtomicU64,
+    /// When the last of the orders ends, in nanoseconds of the table's clock.
+    last_end: AtomicU64,
     sieve: [AtomicU64; WORDS],
     orders: RwLock<Vec<Order>>,
 }
@@ -46,7 +59,7 @@ struct Order {
 impl Overlay {
     pub(crate) fn new() -> Self {
         let sieve = [(); WORDS].map(|()| AtomicU64::new(0));
-        Self { count: AtomicU64::new(0), sieve, orders: RwLock::new(Vec::new()) }
+        Self { count: AtomicU64::new(0), last_end: AtomicU64::new(0), sieve, orders: RwLock::new(Vec::new()) }
     }
 
     /// Whether nobody has an order.
@@ -58,8 +71,23 @@ impl Overlay {
 
     /// The order for `key` and how long it still stands, if it has one.
     pub(crate) fn order(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
+        // Relaxed: whoever clears looks at the list itself.
+        if now >= self.last_end.load(Ordering::Relaxed) && !self.is_empty() {
+            self.end(now);
+            return None;
+        }
         let (word, bit) = sieve_bit(key);
         if self.sieve[word].load(Ordering::Relaxed) & bit == 0 { None } else { self.look_up(key, now) }
+    }
+
+    /// Clears the list of orders that have ended.
+    #[cold]
+    fn end(&self, now: u64) {
+        // Somebody who is changing the list clears it as well. Nobody waits for that to decide.
+        if let Ok(mut orders) = self.orders.try_write() {
+            orders.retain(|order| order.until > now);
+            self.sift(&orders);
+        }
     }
 
     #[cold]
@@ -97,6 +125,8 @@ impl Overlay {
             let bits = orders.iter().map(|order| sieve_bit(order.key)).filter(|(at, _)| *at == index);
             word.store(bits.fold(0, |word, (_, bit)| word | bit), Ordering::Relaxed);
         }
+        let last_end = orders.iter().map(|order| order.until).max();
+        self.last_end.store(last_end.unwrap_or(0), Ordering::Relaxed);
         self.count.store(orders.len() as u64, Ordering::Relaxed);
     }
 }
@@ -119,4 +149,29 @@ impl Override {
 const fn sieve_bit(key: Key) -> (usize, u64) {
     let bits = key.0 % (WORDS as u64 * 64);
     ((bits / 64) as usize, 1 << (bits % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = 60_000_000_000;
+
+    #[test]
+    fn orders_end_as_in_the_example_and_leave_nothing_to_ask() {
+        let overlay = Overlay::new();
+        let [ann, bob, cid] = [1, 2, 3].map(Key);
+        overlay.set(ann, Override::Block, 0, 10 * MINUTE).unwrap();
+        overlay.set(bob, Override::Boost(2), 0, 20 * MINUTE).unwrap();
+        assert_eq!(overlay.order(cid, 5 * MINUTE), None);
+        assert_eq!(overlay.order(ann, 15 * MINUTE), None);
+        assert_eq!(overlay.order(bob, 15 * MINUTE), Some((Override::Boost(2), Duration::from_secs(300))));
+        assert!(!overlay.is_empty());
+        assert_eq!(overlay.order(cid, 20 * MINUTE), None);
+        assert!(overlay.is_empty());
+        overlay.set(ann, Override::Block, 21 * MINUTE, 22 * MINUTE).unwrap();
+        assert_eq!(overlay.order(ann, 21 * MINUTE), Some((Override::Block, Duration::from_secs(60))));
+        overlay.clear(ann);
+        assert!(overlay.is_empty());
+    }
 }
