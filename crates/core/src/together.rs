@@ -13,7 +13,7 @@
 //! |------------------|-------------|------|--------|------------|
 //! | caller, 10 a min | 4           | ok   |        | 4          |
 //! | route, 50 a sec  | 0           | no, 20 ms |   | 0          |
-//! | service, 900 a s | 0           | no, 1 ms  |   | 0          |
+//! | service, 1000 a s | 0          | no, 1 ms  |   | 0          |
 //!
 //! The answer: refused by the second, come again in 20 ms. Between the charge and the refund of step 2
 //! another request can be refused that would just have fitted; none can pass that should not.

@@ -385,6 +385,27 @@ mod tests {
     }
 
     #[test]
+    fn the_worked_example_comes_out_as_written() {
+        let table = table(1);
+        let slots = table.groups.len() * GROUP;
+        let others: Vec<_> =
+            (1..slots).map(|name| table.take(table.key(&name), 1).admitted().unwrap()).collect();
+        let [ann, bob, cid] = ["ann", "bob", "cid"].map(|name| table.key(name));
+        let places = [table.take(ann, 2), table.take(ann, 2)].map(|taken| taken.admitted().unwrap());
+        assert_eq!(table.take(ann, 2).refusal().unwrap().reason, Reason::LimitReached);
+        let shared = table.take(bob, 2).admitted().unwrap();
+        assert!(shared.is_overflow() && places.iter().all(|place| !place.is_overflow()));
+        assert_eq!((load(&table.overflow), table.in_flight(ann), table.in_flight(bob)), (1, 2, 0));
+        places.into_iter().for_each(|place| table.give_back(place));
+        assert_eq!(table.in_flight(ann), 0);
+        let taken_over = table.take(cid, 2).admitted().unwrap();
+        assert!(!taken_over.is_overflow() && table.find(ann).is_none());
+        assert_eq!((table.in_flight(cid), table.active()), (1, slots));
+        others.into_iter().chain([shared, taken_over]).for_each(|place| table.give_back(place));
+        assert_eq!(table.total(), 0);
+    }
+
+    #[test]
     fn a_full_table_shares_the_limit_of_one_key_among_newcomers() {
         let table = table(1);
         let slots = table.groups.len() * GROUP;
