@@ -28,12 +28,12 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::units::{Cost, Invalid};
 use crate::verdict::{Charge, Usage, Verdict};
 
-/// Keys of a group: a cache line of hashes.
-const GROUP: usize = 8;
+/// Keys of a group: a cache line of hashes; loom, which tries every order of every access, is spared all but two.
+const GROUP: usize = if cfg!(loom) { 2 } else { 8 };
 /// Groups in which a key may have its cell.
 const PROBES: usize = 8;
 /// Turns that newcomers take. Newcomers are rare beside decisions; 64 turns keep them from queueing.
-const STRIPES: usize = 64;
+const STRIPES: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// A bounded table of counters of any algorithm.
 ///
@@ -293,4 +293,31 @@ impl<A: Algorithm + Clone> Cells<A> {
 /// The key as a slot keeps it: its whole hash, and never zero.
 const fn name(key: Key) -> u64 {
     if key.0 == 0 { 1 } else { key.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::FixedWindow;
+    use crate::units::{Moment, Quota};
+
+    #[test]
+    fn the_worked_example_is_searched_as_written() {
+        // Small hashes are all at home in the first of two groups.
+        let table = CellTable::new(MaxKeys::new(10).unwrap(), 1);
+        let rule = FixedWindow::new(Quota::per_second(Cost::ONE).unwrap()).unwrap();
+        let rule = table.enrol(rule).unwrap();
+        for hash in [3, 7, 5, 2, 8, 1, 4, 6, 9] {
+            assert!(table.decide(&rule, Key(hash), Moment::ORIGIN, Cost::ONE).is_admit());
+        }
+        let cells = &table.counters;
+        let keys: Vec<_> = cells.keys.iter().map(|key| key.load(Ordering::Relaxed)).collect();
+        assert_eq!(keys, [3, 7, 5, 2, 8, 1, 4, 6, 9, 0, 0, 0, 0, 0, 0, 0]);
+        let looked_at = |hash| {
+            let seen = |place: &usize| keys[*place] != hash && keys[*place] != 0;
+            1 + cells.places(Key(hash)).take_while(seen).count()
+        };
+        assert_eq!([7, 9, 10].map(looked_at), [2, 9, 10]);
+        assert_eq!([7, 9, 10].map(|hash| cells.find(Key(hash)).is_some()), [true, true, false]);
+    }
 }

@@ -4,7 +4,9 @@
 #![cfg(loom)]
 
 mod adaptive;
+mod cells;
 mod keyed;
+mod timeout;
 
 use loom::model::Builder;
 use loom::sync::Arc;
