@@ -274,27 +274,40 @@ impl Log {
             self.add(self.length - 1, cost);
             return;
         }
-        let mut merged = 0;
-        if self.length == self.entries.len() {
-            if self.length < capacity {
-                self.grow(capacity);
-            } else {
-                merged = self.pop_oldest().map_or(0, |oldest| oldest.cost);
-            }
-        }
-        self.entries[self.slot(self.length)] = Entry { moment: self.latest, cost: 0 };
+        let merged = if self.length == self.entries.len() { self.make_place(capacity) } else { 0 };
+        let cost = cost.saturating_add(merged);
+        let slot = self.slot(self.length);
+        self.entries[slot] = Entry { moment: self.latest, cost };
         self.length += 1;
-        self.add(0, merged);
-        self.add(self.length - 1, cost);
+        self.total += u128::from(cost);
     }
 
-    /// Doubles the ring, up to `capacity`.
+    /// Makes a place in a full ring: by growing, or by merging the two oldest. In a ring of one place the second
+    /// oldest is yet to come, and the cost of the oldest is handed back for it.
     #[cold]
+    #[inline(never)]
+    fn make_place(&mut self, capacity: usize) -> u64 {
+        if self.length < capacity {
+            self.grow(capacity);
+            return 0;
+        }
+        let merged = self.pop_oldest().map_or(0, |oldest| oldest.cost);
+        if self.length == 0 {
+            return merged;
+        }
+        self.add(0, merged);
+        0
+    }
+
+    /// Doubles the ring, which is full, up to `capacity`.
     fn grow(&mut self, capacity: usize) {
         let places = (self.entries.len() * 2).max(FIRST_PLACES).min(capacity);
-        let kept = self.iter();
-        let rest = std::iter::repeat_n(Entry::default(), places - self.length);
-        self.entries = kept.chain(rest).collect();
+        let (newer, older) = self.entries.split_at(self.first);
+        let mut entries = Vec::with_capacity(places);
+        entries.extend_from_slice(older);
+        entries.extend_from_slice(newer);
+        entries.resize(places, Entry::default());
+        self.entries = entries.into_boxed_slice();
         self.first = 0;
     }
 
@@ -327,6 +340,8 @@ impl Log {
     }
 
     /// Dates everything `now`: when it came, a clock that was set back cannot say.
+    #[cold]
+    #[inline(never)]
     fn restart(&mut self, now: u64) {
         let total = u64::try_from(self.total).unwrap_or(u64::MAX);
         (self.first, self.length, self.total, self.latest) = (0, 0, 0, now);

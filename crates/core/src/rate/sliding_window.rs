@@ -153,9 +153,20 @@ impl SlidingWindow {
         }
     }
 
+    #[inline]
     fn take(&self, state: &mut BucketCounts, cost: Cost) {
+        match &state.slots {
+            Slots::Ring(ring) if ring.is_empty() => self.take_first(state, cost),
+            Slots::Ring(_) | Slots::Pair(_) => state.take(cost),
+        }
+    }
+
+    /// Takes from a state whose ring has no memory yet, and gives it some if there is anything to count.
+    #[cold]
+    #[inline(never)]
+    fn take_first(&self, state: &mut BucketCounts, cost: Cost) {
         if cost > Cost::ZERO {
-            state.make_room(self.ring());
+            state.slots = Slots::Ring(vec![0; self.ring()].into_boxed_slice());
             state.take(cost);
         }
     }
@@ -276,16 +287,6 @@ enum Slots {
 }
 
 impl BucketCounts {
-    /// Gives a ring that has no memory yet its memory.
-    #[inline]
-    fn make_room(&mut self, length: usize) {
-        if let Slots::Ring(ring) = &mut self.slots
-            && ring.is_empty()
-        {
-            *ring = vec![0; length].into_boxed_slice();
-        }
-    }
-
     fn slots(&self) -> &[u64] {
         match &self.slots {
             Slots::Pair(pair) => pair,
