@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use tidegate_core::keyed::{CellTable, Counters, Key, MaxKeys, Table};
 use tidegate_core::rate::{
     Algorithm, Calendar, ColdFactor, FixedWindow, Period, SlidingLog, SlidingWindow, UtcOffset, WarmUp,
@@ -234,4 +235,79 @@ fn keys_that_come_and_go_count_exactly_in_memory_that_others_left() {
         assert!(table.decide(&rule, key, now.plus(Duration::from_millis(1_000)), Cost::ONE).is_admit());
     }
     assert_eq!(table.overflowed(), 0);
+}
+
+/// What one key has consumed, charge by charge, as nobody could afford to keep it.
+struct Ledger {
+    seconds: u64,
+    window: u64,
+    /// What each charge took, and what of it still counts.
+    charges: Vec<(Cost, Cost)>,
+}
+
+impl Ledger {
+    fn turn(&mut self, now: Moment, seconds: u64) {
+        let window = now.nanos() / (self.seconds * 1_000_000_000);
+        if window > self.window {
+            self.forget();
+        }
+        (self.seconds, self.window) = (seconds, now.nanos() / (seconds * 1_000_000_000));
+    }
+
+    fn forget(&mut self) {
+        self.charges.iter_mut().for_each(|(_, counts)| *counts = Cost::ZERO);
+    }
+
+    fn settle(&mut self, charge: usize, true_cost: Cost) {
+        let (taken, counts) = &mut self.charges[charge];
+        *counts = counts.minus(taken.minus(true_cost)).plus(true_cost.minus(*taken));
+    }
+
+    fn used(&self) -> Cost {
+        self.charges.iter().fold(Cost::ZERO, |sum, (_, counts)| sum.plus(*counts))
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_reset_changed_and_settled_nothing_is_given_back_that_others_took(
+        steps in prop::collection::vec((0_u64..800, 0_usize..3, 0_u8..8, 0_u32..6, 0_usize..40), 1..80),
+    ) {
+        let table = table(4);
+        let (key, windows) = (table.key("ann"), [1, 3, 60]);
+        let rules = windows.map(|seconds| table.enrol(fixed(10, seconds)).unwrap());
+        let mut ledger = Ledger { seconds: 1, window: 0, charges: Vec::new() };
+        let (mut open, mut now, mut rule, mut changes) = (Vec::new(), at(0), 0, 0);
+        for (step, which, action, cost, chosen) in steps {
+            now = now.plus(Duration::from_millis(step));
+            // Rules change now and then.
+            if action == 0 && which != rule {
+                (rule, changes) = (which, changes + 1);
+            }
+            let (enrolled, cost) = (&rules[rule], Cost::of(cost));
+            ledger.turn(now, windows[rule]);
+            match action {
+                0..4 => {
+                    if let Some(charge) = table.decide(enrolled, key, now, cost).admitted() {
+                        ledger.charges.push((cost, cost));
+                        open.push((ledger.charges.len() - 1, charge));
+                    }
+                }
+                4 => {
+                    table.reset(enrolled, key, now);
+                    ledger.forget();
+                }
+                _ if open.is_empty() => {}
+                _ => {
+                    let (number, mut charge) = open.swap_remove(chosen % open.len());
+                    table.settle(enrolled, key, now, &mut charge, cost);
+                    ledger.settle(number, cost);
+                }
+            }
+            let used = table.usage(enrolled, key, now).used;
+            prop_assert!(used >= ledger.used(), "{used} of {}", ledger.used());
+            // Across one change a charge is settled exactly.
+            prop_assert!(changes > 1 || used == ledger.used(), "{used} of {}", ledger.used());
+        }
+    }
 }

@@ -184,13 +184,14 @@ impl<A: Algorithm + Clone> Written<A> {
 
     #[cold]
     fn carry(&mut self, rule: &Enrolled<A>, rules: &Roster<A>, lives: &Lives, now: A::Time) {
-        if let Some(writer) = rules.numbered(self.serial) {
+        let marks = rules.numbered(self.serial).map_or(Marks::LOST, |writer| {
             let marks = rule.rule.marks(&writer, &self.state, now);
             rule.rule.carry(&writer, &mut self.state, now);
-            if marks != Marks::SAME {
-                self.before = Before::of(self.life, marks);
-                self.life = lives.begin();
-            }
+            marks
+        });
+        if marks != Marks::SAME {
+            self.before = Before::of(self.life, marks);
+            self.life = lives.begin();
         }
         self.serial = rule.serial;
     }
