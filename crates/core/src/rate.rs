@@ -32,7 +32,7 @@ pub use calendar::{Calendar, Period, UtcOffset};
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use marks::Marks;
-pub(crate) use schedule::{Correction, Reading};
+pub(crate) use schedule::{Correction, Reading, SLACK};
 pub use schedule::{Due, DueRule, Schedule};
 pub use sliding_log::{Log, SlidingLog};
 pub use sliding_window::{BucketCounts, SlidingWindow};

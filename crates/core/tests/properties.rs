@@ -60,6 +60,33 @@ fn assert_within_envelope(quota: &Quota, admitted: &[(Moment, Cost)], slack: u12
     }
 }
 
+/// Nanoseconds by which a thread may come late.
+const SLACK: u64 = 1 << 36;
+
+/// Requests that arrive in this order: when, by how much earlier a clock they were told, and at what cost. When and
+/// cost as thousandths of the quota's lead and burst; most threads that come late do so by very much or very little.
+fn late_traffic() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
+    let lateness = prop_oneof![3 => Just(0), 1 => 0..SLACK, 2 => (0_u32..36).prop_map(|bits| 1 << bits)];
+    prop::collection::vec((0_u64..400, lateness, 0_u64..1_001), 1..60)
+}
+
+/// Asserts that of what arrived in any order, no more was admitted than burst + rate · length, where an interval is as
+/// long as its last arrival comes after the earliest moment that was told in it: real time counts once, however
+/// often it is told. Told moment, arrival, cost.
+fn assert_within_real_time(quota: &Quota, admitted: &[(Moment, Moment, Cost)], slack: u128) {
+    for first in 0..admitted.len() {
+        let (mut sum, mut earliest) = (0, admitted[first].0);
+        for (told, arrived, cost) in &admitted[first..] {
+            sum += u128::from(cost.micros());
+            earliest = earliest.min(*told);
+            let length = arrived.since(earliest).as_nanos() + slack;
+            let granted = length * u128::from(quota.amount().micros()) / quota.window().as_nanos() + 1;
+            let allowed = u128::from(quota.burst().micros()) + granted;
+            assert!(sum <= allowed, "{sum} admitted in {length} ns, {allowed} allowed");
+        }
+    }
+}
+
 /// The ticks of a table: at least this fine.
 fn packed_tick(quota: &Quota) -> u128 {
     (u128::from(lead_nanos(quota)) / (1 << 27)).max(1)
@@ -211,16 +238,43 @@ proptest! {
             let cost = Cost::from_micros(share(quota.burst().micros(), cost).max(1));
             in_state += rule.decide(&mut state, now, cost).admitted().map_or(0, |c| u128::from(c.cost().micros()));
             in_table += table.decide(&packed, key, now, cost).admitted().map_or(0, |c| u128::from(c.cost().micros()));
-            // Nobody is locked out: eight times the lead is the longest any wrong clock can cost.
-            let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + 2_200_000_000));
+            // Nobody is locked out: the slack and eight times the lead is the longest any wrong clock can cost.
+            let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + SLACK + 2_200_000_000));
             prop_assert!(rule.peek(&state, soon, cost).is_admit());
         }
         let ticks = packed_tick(&quota);
         let granted = |slack: u128| (forward + slack) * u128::from(quota.amount().micros()) / quota.window().as_nanos();
         prop_assert!(in_state <= u128::from(quota.burst().micros()) + granted(41) + 1);
         prop_assert!(in_table <= u128::from(quota.burst().micros()) + granted(41 * ticks) + 1);
-        let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + 2_200_000_000));
+        let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + SLACK + 2_200_000_000));
         prop_assert!(table.decide(&packed, key, soon, Cost::from_micros(1)).is_admit());
+    }
+
+    #[test]
+    fn threads_that_come_late_are_granted_no_time_twice(quota in quotas(), traffic in late_traffic()) {
+        let rule = TokenBucket::new(quota);
+        let (limiter, table) = (AtomicDue::new(Moment::ORIGIN), DueTable::new(MaxKeys::new(10).unwrap(), 7));
+        let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
+        let key = table.key("caller");
+        let mut arrived = start();
+        let mut state = rule.fresh(start());
+        let mut admitted = [(); 3].map(|()| Vec::new());
+        for (step, late, cost) in traffic {
+            arrived = arrived.plus(Duration::from_nanos(share(lead_nanos(&quota), step)));
+            let told = Moment::from_nanos(arrived.nanos() - late);
+            let cost = Cost::from_micros(share(quota.burst().micros(), cost).max(1));
+            let answers = [
+                rule.decide(&mut state, told, cost),
+                limiter.decide(&fine, told, cost),
+                table.decide(&packed, key, told, cost),
+            ];
+            for (answer, admitted) in answers.into_iter().zip(&mut admitted) {
+                admitted.extend(answer.is_admit().then_some((told, arrived, cost)));
+            }
+        }
+        for (admitted, slack) in admitted.iter().zip([1, 1, packed_tick(&quota)]) {
+            assert_within_real_time(&quota, admitted, slack);
+        }
     }
 
     #[test]

@@ -19,14 +19,20 @@
 //! second with a burst of 10 a tick is 16 ns, and a group is tidied every 26 s at most; for 100 a minute
 //! with a burst of 100, every half hour.
 //!
-//! A moment before the last tidying is a thread that comes late; it decides with the later time, which
-//! somebody has seen. When it lies more than a second before, the clock was set back, and the group is
+//! **Late threads.** A thread may be put aside between reading its clock and asking. When the moment it was told
+//! lies after the last tidying, its slot can be read at that moment: slots are due less than 2^31 grains after the
+//! tidying, however late the thread is. What is ahead is then believed, as [`Schedule`] says, and no slot is due
+//! earlier for it. When its moment lies before the tidying, it decides with the time of the tidying, which somebody
+//! has seen; that is no later than the present, so it grants nothing that is not granted anyway.
+//!
+//! When the moment lies more than [`SLACK`] before the tidying, the clock was set back, and the group is
 //! **moved** to the earlier time: a key that was ahead stays ahead by as much, at most by its rule's extent,
 //! so that it neither gets a new burst nor waits until the old time returns. Only then does a decision
-//! wait, for the few nanoseconds it takes.
+//! wait, for the few nanoseconds it takes. Within a group's patience the same is found slot by slot: one that
+//! is further ahead than all debts and the slack has its due time written anew.
 
 use super::word::{A_WHILE, Beat, Header, IDENTITY, Slot};
-use crate::rate::Schedule;
+use crate::rate::{SLACK, Schedule};
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering, spin_loop, yield_now};
 use crate::units::Moment;
@@ -238,8 +244,8 @@ const fn hint(identity: u64) -> u64 {
     (identity >> 32) & HINT
 }
 
-/// Beats by which a thread may come late, about a second: it read the clock and was then put aside.
-const LATE: u64 = 1 << 10;
+/// Beats by which a thread may come late: it read the clock and was then put aside.
+const LATE: u64 = Beat::count(SLACK);
 
 /// The rules a slot may have been written under: the caller's own at hand, the others looked up.
 pub(crate) struct Rules<'a> {

@@ -17,8 +17,24 @@
 //! the 2 units saved would grant the same time twice.
 //!
 //! **Debt.** A true cost above the estimate moves `due` on without asking, at most to [`DEBT`] times the
-//! extent ahead. Anything further ahead cannot be: the clock was set back, and the key then counts as
-//! having just spent everything. It gets no free burst, and it waits no longer than a full bucket takes.
+//! extent ahead.
+//!
+//! **Late threads and wrong clocks.** A thread may be put aside between reading its clock and asking; what
+//! others did meanwhile then lies further ahead of *its* moment than it really is. With 1 unit of 1000 a
+//! second, taken at 50 ms:
+//!
+//! | told  | due before | ahead   | verdict                                                  |
+//! |-------|------------|---------|----------------------------------------------------------|
+//! | 50 ms | 0 ms       | 0 ms    | admit, due 51 ms                                         |
+//! | 10 ms | 51 ms      | 41 ms   | refuse, retry after 41 ms: late, and told so; due stays  |
+//! | 50 ms | 51 ms      | 1 ms    | refuse, retry after 1 ms                                 |
+//!
+//! So what is ahead is believed up to all debts and [`SLACK`], and no answer moves `due` back. An admission
+//! begins where the last one ended or later, and ends at most an extent after the moment it was told:
+//! whatever the order of the moments, each stretch of time is granted once. Only what lies further ahead
+//! cannot be: the clock was set back, and the key then counts as having just spent everything. It gets no free
+//! burst, and it waits no longer than a full bucket takes. A clock set back by less than the slack looks like
+//! a late thread, and the key waits until the old time has returned.
 
 use std::time::Duration;
 
@@ -29,6 +45,11 @@ use crate::verdict::{Charge, Reason, Refusal, Retry, Usage, Verdict};
 /// How many extents a key may be ahead at most, debts included. Eight leaves an estimate room to be
 /// wrong by seven bursts and bounds how long a wrong estimate can silence its key.
 const DEBT: u64 = 8;
+
+/// How late a thread may come without the clock counting as set back, in nanoseconds: 69 seconds.
+/// Longer than a process is stopped for a snapshot, a migration or a slow disk, and as long as a wrong clock may silence
+/// a key beyond its quota. A power of two, so that tables can count it in beats.
+pub(crate) const SLACK: u64 = 1 << 36;
 
 /// Extents of packed schedules stay below this, so that [`DEBT`] of them leave three quarters of a signed
 /// 32-bit number for the time that passes between two looks at a slot.
@@ -54,6 +75,8 @@ pub struct Schedule {
     extent: u64,
     /// The most a key can be ahead, debts included, in grains.
     most_ahead: u64,
+    /// The most it can be ahead of the moment of a thread that comes late, in grains.
+    most_credible: u64,
     /// How far ahead an admission may start without waiting, in grains.
     free: u64,
     /// How far ahead an admission may end for all three algorithms to admit it without a wait, in grains: what
@@ -132,9 +155,11 @@ impl Schedule {
         let borrowed = terms.borrowing.map_or(0, |longest| pace.grains_in(longest));
         let extent = pace.grains(terms.room).saturating_add(borrowed);
         let free = pace.grains(terms.free);
+        let most_ahead = extent.saturating_mul(DEBT);
         Self {
             extent,
-            most_ahead: extent.saturating_mul(DEBT),
+            most_ahead,
+            most_credible: most_ahead.saturating_add(pace.grains_in(Duration::from_nanos(SLACK))),
             free,
             quick: free.min(extent),
             weighed: if terms.borrowing.is_some() { 0 } else { u64::MAX },
@@ -153,12 +178,6 @@ impl Schedule {
     #[inline]
     pub(crate) fn granted(&self, now: Moment) -> u64 {
         self.pace.granted(now)
-    }
-
-    /// The most a key can be ahead, debts included.
-    #[inline]
-    pub(crate) const fn most_ahead(&self) -> u64 {
-        self.most_ahead
     }
 
     /// The furthest ahead that admissions alone can bring a key.
@@ -201,11 +220,23 @@ impl Schedule {
         if self.is_readable(ahead) { ahead } else { self.extent }
     }
 
-    /// Whether a key can really be so far ahead. If not, the clock was set back, and whoever keeps the
-    /// state must write down what it reads as, or the key would stay "just spent" until the old time.
+    /// Whether a key can really be so far ahead, perhaps of a thread that comes late. If not, the clock was set
+    /// back, and whoever keeps the state must write down what it reads as, or the key would stay "just spent"
+    /// until the old time.
     #[inline]
     pub(crate) const fn is_readable(&self, ahead: u64) -> bool {
-        ahead <= self.most_ahead
+        ahead <= self.most_credible
+    }
+
+    /// How many grains the clock must at least have granted since a moment of which a key is so far ahead.
+    const fn overdue(&self, ahead: u64) -> u64 {
+        ahead.saturating_sub(self.most_ahead)
+    }
+
+    /// What the clock must at least have granted when a key is so far ahead of what it had `granted`: more, where
+    /// that was read by a thread that comes late.
+    pub(crate) const fn seen(&self, granted: u64, ahead: u64) -> u64 {
+        granted.saturating_add(self.overdue(ahead))
     }
 
     /// The grains that `cost` takes.
@@ -255,19 +286,21 @@ impl Schedule {
     }
 
     /// What correcting a charge that ended at `end` comes to.
-    pub(crate) fn correction(&self, now: Moment, end: u64, taken: Cost, true_cost: Cost) -> Correction {
+    pub(crate) fn correction(&self, granted: u64, end: u64, taken: Cost, true_cost: Cost) -> Correction {
         let (taken, true_cost) = (self.pace.grains(taken), self.pace.grains(true_cost));
         if true_cost >= taken {
             return Correction::More(true_cost - taken);
         }
-        let kept_until = end.saturating_sub(taken - true_cost).max(self.granted(now));
+        let kept_until = end.saturating_sub(taken - true_cost).max(granted);
         Correction::Less(end.saturating_sub(kept_until))
     }
 
-    /// How far ahead a key is once it has been corrected.
+    /// How far ahead a key is once it has been corrected. A key that is further ahead than it can be is so of a
+    /// late moment: its debt counts from a later one, which is not known, and therefore from the end of the slack.
     pub(crate) fn corrected(&self, ahead: u64, correction: Correction) -> u64 {
+        let most = if self.overdue(ahead) == 0 { self.most_ahead } else { self.most_credible };
         match correction {
-            Correction::More(grains) => ahead.saturating_add(grains).min(self.most_ahead()),
+            Correction::More(grains) => ahead.saturating_add(grains).min(most),
             Correction::Less(grains) => ahead.saturating_sub(grains),
         }
     }
@@ -285,7 +318,7 @@ impl Schedule {
 
     /// How far ahead a key is under this schedule that was `ahead` under `before`.
     pub(crate) fn carried(&self, before: &Self, ahead: u64) -> u64 {
-        self.pace.grains(before.pace.cost(ahead)).min(self.most_ahead())
+        self.pace.grains(before.pace.cost(ahead)).min(self.most_ahead)
     }
 
     /// How much a key that is `ahead` has used.
@@ -343,7 +376,8 @@ impl<R: DueRule + std::fmt::Debug> super::Algorithm for R {
         let schedule = self.fine();
         let granted = schedule.granted(now);
         let ahead = schedule.ahead(state.0, granted);
-        let correction = schedule.correction(now, charge.mark, taken, true_cost);
+        let seen = schedule.seen(granted, ahead);
+        let correction = schedule.correction(seen, charge.mark, taken, true_cost);
         *state = Due::at(granted, schedule.corrected(ahead, correction));
     }
 

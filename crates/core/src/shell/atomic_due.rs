@@ -109,7 +109,7 @@ impl AtomicDue {
             let (after, wait) = match schedule.ask(reading, ahead, cost) {
                 Verdict::Admit(taken) => taken,
                 Verdict::Refuse(refusal) => {
-                    if (word & DUE) > reading.granted + schedule.most_ahead() {
+                    if !schedule.is_readable((word & DUE).saturating_sub(reading.granted)) {
                         self.update(rule, now, |ahead| ahead);
                     }
                     return Verdict::Refuse(refusal);

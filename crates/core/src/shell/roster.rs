@@ -126,14 +126,15 @@ impl<R: Scheduled> Roster<R> {
     ) -> Correction {
         let schedule = rule.rule.schedule();
         if charge.serial == rule.serial {
-            return schedule.correction(now, charge.mark, taken, true_cost);
+            return schedule.correction(schedule.granted(now), charge.mark, taken, true_cost);
         }
         match self.numbered(charge.serial) {
             Some(maker) => {
                 let maker = maker.schedule();
-                schedule.carried_correction(maker, maker.correction(now, charge.mark, taken, true_cost))
+                let correction = maker.correction(maker.granted(now), charge.mark, taken, true_cost);
+                schedule.carried_correction(maker, correction)
             }
-            None => schedule.correction(now, 0, taken, true_cost),
+            None => schedule.correction(schedule.granted(now), 0, taken, true_cost),
         }
     }
 }

@@ -99,20 +99,20 @@ fn a_group_is_tidied_while_a_slower_thread_charges_an_idle_key() {
 #[test]
 fn a_group_is_moved_back_by_two_threads_at_once() {
     explore(|| {
-        // Moved twice, a due time of 11 210 ms would read as one just before 20 s, when the group was tidied,
-        // because 2^32 ticks lie between: as idle.
+        // Moved twice, a due time of 22 490 ms would read as one just before 100 s, when the group was tidied,
+        // because nine times 2^32 ticks lie between: as idle.
         let table = Arc::new(DueTable::new(MaxKeys::new(1).unwrap(), 1));
         let quota = Quota::per_second(Cost::of(10)).unwrap().with_burst(Cost::ONE).unwrap();
         let rule = Arc::new(table.enrol(&TokenBucket::new(quota)).unwrap());
         let ann = table.key("ann");
-        assert!(table.decide(&rule, ann, at(20_000), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, ann, at(100_000), Cost::ONE).is_admit());
         let other = {
             let (table, rule) = (table.clone(), rule.clone());
-            thread::spawn(move || assert!(!table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit()))
+            thread::spawn(move || assert!(!table.decide(&rule, ann, at(22_390), Cost::ONE).is_admit()))
         };
-        assert!(!table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit());
+        assert!(!table.decide(&rule, ann, at(22_390), Cost::ONE).is_admit());
         other.join().unwrap();
-        assert!(table.decide(&rule, ann, at(11_210), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, ann, at(22_490), Cost::ONE).is_admit());
     });
 }
 
@@ -120,19 +120,19 @@ fn a_group_is_moved_back_by_two_threads_at_once() {
 fn a_group_is_moved_back_while_a_thread_of_the_old_time_decides() {
     explore(|| {
         // Ann has one of two left. One thread takes it at the old time while the other moves her slot to the
-        // new one. Read or written with the wrong time, 9 s or 2^31 ticks away, the slot would look idle.
+        // new one. Read or written with the wrong time, 78 s or nine times 2^31 ticks away, the slot would look idle.
         let table = Arc::new(DueTable::new(MaxKeys::new(1).unwrap(), 1));
         let quota = Quota::per_second(Cost::of(10)).unwrap().with_burst(Cost::of(2)).unwrap();
         let rule = Arc::new(table.enrol(&TokenBucket::new(quota)).unwrap());
         let ann = table.key("ann");
-        assert!(table.decide(&rule, ann, at(20_000), Cost::ONE).is_admit());
+        assert!(table.decide(&rule, ann, at(100_000), Cost::ONE).is_admit());
         let other = {
             let (table, rule) = (table.clone(), rule.clone());
-            thread::spawn(move || table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit())
+            thread::spawn(move || table.decide(&rule, ann, at(22_390), Cost::ONE).is_admit())
         };
-        let _ = table.decide(&rule, ann, at(20_010), Cost::ONE);
+        let _ = table.decide(&rule, ann, at(100_010), Cost::ONE);
         other.join().unwrap();
-        assert!(!table.decide(&rule, ann, at(11_150), Cost::of(2)).is_admit());
+        assert!(!table.decide(&rule, ann, at(22_430), Cost::of(2)).is_admit());
     });
 }
 
@@ -163,15 +163,15 @@ fn what_was_foreseen_before_a_group_is_moved_back_is_not_taken_after() {
         let quota = Quota::per_second(Cost::of(10)).unwrap().with_burst(Cost::of(2)).unwrap();
         let rule = Arc::new(table.enrol(&TokenBucket::new(quota)).unwrap());
         let ann = table.key("ann");
-        assert!(table.decide(&rule, ann, at(20_000), Cost::ONE).is_admit());
-        let foreseen = table.foresee(&rule, ann, at(20_010), Cost::ONE).unwrap().admitted().unwrap();
+        assert!(table.decide(&rule, ann, at(100_000), Cost::ONE).is_admit());
+        let foreseen = table.foresee(&rule, ann, at(100_010), Cost::ONE).unwrap().admitted().unwrap();
         let other = {
             let (table, rule) = (table.clone(), rule.clone());
-            thread::spawn(move || table.decide(&rule, ann, at(11_110), Cost::ONE).is_admit())
+            thread::spawn(move || table.decide(&rule, ann, at(22_390), Cost::ONE).is_admit())
         };
         let is_taken = foreseen.take().is_some();
         assert!(!(is_taken && other.join().unwrap()));
-        assert!(!table.decide(&rule, ann, at(11_150), Cost::of(2)).is_admit());
+        assert!(!table.decide(&rule, ann, at(22_430), Cost::of(2)).is_admit());
     });
 }
 
