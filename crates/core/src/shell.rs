@@ -22,5 +22,5 @@ pub use atomic_due::AtomicDue;
 pub(crate) use lives::Lives;
 pub use locked::Locked;
 pub(crate) use locked::Written;
-pub(crate) use roster::Roster;
 pub use roster::{Enrolled, Fine, Packed};
+pub(crate) use roster::{Roster, Writer};

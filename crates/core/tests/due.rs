@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::keyed::{DueTable, MaxKeys};
 use tidegate_core::rate::{Algorithm, TokenBucket};
 use tidegate_core::shell::AtomicDue;
-use tidegate_core::{Cost, Moment, Quota, Retry};
+use tidegate_core::{Cost, Moment, Quota, Retry, Verdict};
 
 fn at(millis: u64) -> Moment {
     Moment::from_nanos(1_790_000_000_000_000_000).plus(Duration::from_millis(millis))
@@ -91,4 +91,77 @@ fn a_late_thread_is_answered_as_in_the_example() {
         let refusal = rule.decide(&mut state, at(told), Cost::ONE).refusal().unwrap();
         assert_eq!(refusal.retry, Retry::After(Duration::from_millis(wait)));
     }
+}
+
+#[test]
+fn a_late_settlement_loses_nothing_of_what_was_consumed() {
+    let (limiter, table, rule) = (AtomicDue::new(at(0)), table(), bucket(1_000, 10));
+    let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    for true_cost in [4, 5, 8] {
+        let (now, late) = (at(true_cost * 100_000), at(true_cost * 100_000 - 200));
+        let true_cost = Cost::of(u32::try_from(true_cost).unwrap());
+        let mut charge = limiter.decide(&fine, now, Cost::of(5)).admitted().unwrap();
+        let mut packed_charge = table.decide(&packed, key, now, Cost::of(5)).admitted().unwrap();
+        assert!(limiter.decide(&fine, now, Cost::of(2)).is_admit());
+        assert!(table.decide(&packed, key, now, Cost::of(2)).is_admit());
+        limiter.settle(&fine, late, &mut charge, true_cost);
+        table.settle(&packed, key, late, &mut packed_charge, true_cost);
+        assert_eq!(limiter.usage(&fine, now).used, true_cost.plus(Cost::of(2)));
+        assert_eq!(table.usage(&packed, key, now).used, true_cost.plus(Cost::of(2)));
+    }
+}
+
+#[test]
+fn a_late_refund_does_not_give_back_what_the_clock_has_granted_since() {
+    let (limiter, rule) = (AtomicDue::new(at(0)), bucket(1_000, 10));
+    let fine = limiter.enrol(&rule).unwrap();
+    let mut charge = limiter.decide(&fine, at(0), Cost::of(10)).admitted().unwrap();
+    assert!(limiter.decide(&fine, at(500), Cost::of(10)).is_admit());
+    limiter.refund(&fine, at(0), &mut charge);
+    assert_eq!(limiter.usage(&fine, at(500)).used, Cost::of(10));
+}
+
+#[test]
+fn a_charge_of_a_smaller_plan_settles_without_forgetting_what_the_larger_consumed() {
+    let (limiter, table) = (AtomicDue::new(at(0)), table());
+    let (small, large) = (bucket(10, 10), bucket(1_000, 1_000));
+    let fine = [small, large].map(|rule| limiter.enrol(&rule).unwrap());
+    let packed = [small, large].map(|rule| table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    for true_cost in [Cost::ZERO, Cost::ONE, Cost::of(3)] {
+        limiter.reset();
+        table.reset(&packed[0], key, at(0));
+        let mut charge = limiter.decide(&fine[0], at(0), Cost::ONE).admitted().unwrap();
+        let mut packed_charge = table.decide(&packed[0], key, at(0), Cost::ONE).admitted().unwrap();
+        assert!(limiter.decide(&fine[1], at(0), Cost::of(500)).is_admit());
+        assert!(table.decide(&packed[1], key, at(0), Cost::of(500)).is_admit());
+        limiter.settle(&fine[0], at(0), &mut charge, true_cost);
+        table.settle(&packed[0], key, at(0), &mut packed_charge, true_cost);
+        let expected = Cost::of(500).plus(true_cost).micros();
+        for used in [limiter.usage(&fine[1], at(0)).used, table.usage(&packed[1], key, at(0)).used] {
+            assert!(used.micros().abs_diff(expected) < 100, "{used}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_of_a_smaller_plan_says_when_what_the_larger_consumed_has_drained() {
+    let (limiter, table) = (AtomicDue::new(at(0)), table());
+    let (small, large) = (bucket(10, 10), bucket(1_000, 1_000));
+    let fine = [small, large].map(|rule| limiter.enrol(&rule).unwrap());
+    let packed = [small, large].map(|rule| table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    assert!(limiter.decide(&fine[1], at(0), Cost::of(500)).is_admit());
+    assert!(table.decide(&packed[1], key, at(0), Cost::of(500)).is_admit());
+    let refusals =
+        [limiter.decide(&fine[0], at(0), Cost::ONE), table.decide(&packed[0], key, at(0), Cost::ONE)];
+    for refusal in refusals {
+        let Verdict::Refuse(refusal) = refusal else { panic!("500 are more than 10") };
+        // 491 must drain at 10 a second.
+        let Retry::After(wait) = refusal.retry else { panic!("one fits ten") };
+        assert!(wait.abs_diff(Duration::from_millis(49_100)) < Duration::from_millis(1), "{wait:?}");
+    }
+    assert_eq!(limiter.usage(&fine[1], at(0)).used, Cost::of(500));
+    assert!(!table.decide(&packed[1], key, at(0), Cost::of(501)).is_admit());
 }

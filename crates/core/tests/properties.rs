@@ -343,6 +343,44 @@ proptest! {
     }
 
     #[test]
+    fn plans_that_share_a_counter_forget_nothing_of_each_other(
+        quotas in [quotas(), quotas()],
+        steps in prop::collection::vec((0..2_usize, 1_u64..1_000, prop::option::of((0..2_usize, 0_u64..1_000))), 1..20),
+    ) {
+        let (limiter, table) = (AtomicDue::new(start()), DueTable::new(MaxKeys::new(10).unwrap(), 7));
+        let fine = quotas.map(|quota| limiter.enrol(&TokenBucket::new(quota)).unwrap());
+        let packed = quotas.map(|quota| table.enrol(&TokenBucket::new(quota)).unwrap());
+        let key = table.key("caller");
+        let mut consumed = [0_u64; 2];
+        for &(plan, cost, settled) in &steps {
+            let cost = Cost::from_micros(share(quotas[plan].burst().micros(), cost).max(1));
+            let settled = settled.map(|(plan, part)| (plan, Cost::from_micros(share(cost.micros(), part))));
+            let true_cost = settled.map_or(cost, |(_, true_cost)| true_cost).micros();
+            if let Verdict::Admit(mut charge) = limiter.decide(&fine[plan], start(), cost) {
+                consumed[0] += true_cost;
+                if let Some((plan, true_cost)) = settled {
+                    limiter.settle(&fine[plan], start(), &mut charge, true_cost);
+                }
+            }
+            if let Verdict::Admit(mut charge) = table.decide(&packed[plan], key, start(), cost) {
+                consumed[1] += true_cost;
+                if let Some((plan, true_cost)) = settled {
+                    table.settle(&packed[plan], key, start(), &mut charge, true_cost);
+                }
+            }
+        }
+        for plan in 0..2 {
+            let used = [limiter.usage(&fine[plan], start()).used, table.usage(&packed[plan], key, start()).used];
+            for (used, consumed) in used.into_iter().zip(consumed) {
+                // What takes more than a century to drain reads as a century.
+                let century = u128::from(quotas[plan].amount().micros()) * 100 * 365 * 86_400_000_000_000;
+                let consumed = u128::from(consumed).min(century / quotas[plan].window().as_nanos());
+                prop_assert!(u128::from(used.micros()) >= consumed, "{used} of {consumed}");
+            }
+        }
+    }
+
+    #[test]
     fn a_new_quota_keeps_what_was_consumed(before in quotas(), after in quotas(), spent in 1_u64..1_000) {
         let (old, new) = (TokenBucket::new(before), TokenBucket::new(after));
         let limiter = AtomicDue::new(start());
@@ -353,8 +391,7 @@ proptest! {
         let packed = (table.enrol(&old).unwrap(), table.enrol(&new).unwrap());
         let _ = limiter.decide(&fine.0, start(), cost);
         let _ = table.decide(&packed.0, key, start(), cost);
-        // Eight bursts of the new quota are the most that can be owed under it.
-        let owed = cost.micros().min(after.burst().micros().saturating_mul(8));
+        let owed = cost.micros();
         let grain = |quota: &Quota, ticks: u64| quota.burst().micros().div_ceil(lead_nanos(quota).max(1)) * ticks + 2;
         let used = limiter.usage(&fine.1, start()).used.micros();
         prop_assert!(used.abs_diff(owed) <= grain(&before, 10) + grain(&after, 80), "{used} of {owed}");

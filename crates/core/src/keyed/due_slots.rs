@@ -43,8 +43,8 @@ pub use self::usual::Foreseen;
 use super::group::{Group, SLOTS};
 use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table};
-use super::word::{Beat, PATIENCE, Slot};
-use crate::rate::{DueRule, Reading};
+use super::word::{Beat, FARTHEST, Header, PATIENCE, Slot};
+use crate::rate::{DueRule, Reading, Schedule};
 use crate::shell::{Enrolled, Packed, Roster};
 use crate::sync::{AtomicU64, Ordering};
 use crate::units::{Cost, Invalid, Moment};
@@ -152,9 +152,7 @@ impl Counters for DueSlots {
     }
 
     fn correct(&self, rule: &Self::Rule, key: Key, now: Moment, charge: &Charge, costs: (Cost, Cost)) {
-        let correction = self.rules.correction(rule, now, charge, costs);
-        let change = |ahead| rule.rule.0.corrected(ahead, correction);
-        while !self.update(rule, key, now, charge.is_overflow(), change) {}
+        while !self.correct_once(rule, key, now, charge, costs) {}
     }
 
     fn reset(&self, rule: &Self::Rule, key: Key, now: Moment) {
@@ -167,13 +165,15 @@ impl Counters for DueSlots {
 
     fn retire(&self, rule: Self::Rule, heir: &Self::Rule, now: Moment) {
         for group in self.groups.iter().chain([&self.overflow]) {
-            let (now, _) = self.keep_up(group, heir, now);
-            let granted = heir.rule.0.granted(now);
+            let (now, header) = self.keep_up(group, heir, now);
+            let (before, after) = (&rule.rule.0, &heir.rule.0);
+            let granted = after.granted(now);
             group.rewrite(|slot| {
                 if slot.stamp() != rule.stamp() {
                     return slot;
                 }
-                slot.with_due(heir.stamp(), granted + self.ahead(heir, slot, now, granted))
+                let ahead = after.carried_on(before, self.held(&rule, slot, now).ahead);
+                slot.with_due(heir.stamp(), granted + ahead.min(room(after, header, granted)))
             });
         }
         self.rules.retire(rule.serial);
@@ -214,30 +214,37 @@ impl DueSlots {
         Self { rules: Roster::new(), groups, overflow: Group::vacant(), overflowed, patience }
     }
 
-    /// Changes how far a key is ahead; false when another thread was faster.
-    fn update(
+    /// Corrects a charge in the terms of the rule that wrote the key's slot; false when another thread was faster.
+    fn correct_once(
         &self,
         rule: &Enrolled<Packed>,
         key: Key,
         now: Moment,
-        is_overflow: bool,
-        change: impl Fn(u64) -> u64,
+        charge: &Charge,
+        costs: (Cost, Cost),
     ) -> bool {
         let probe = self.probe(key);
-        let spot = if is_overflow { Some(self.shared_spot(rule, now)) } else { self.find(rule, probe, now) };
+        let spot = if charge.is_overflow() {
+            Some(self.shared_spot(rule, now))
+        } else {
+            self.find(rule, probe, now)
+        };
         if let Some(spot) = spot {
-            let granted = rule.rule.0.granted(spot.now);
-            let after = change(self.ahead(rule, spot.slot, spot.now, granted));
-            return self.publish(rule, &spot, spot.slot.with_due(rule.stamp(), granted + after), after);
+            let held = self.held(rule, spot.slot, spot.now);
+            let schedule = &held.writer.rule.0;
+            let correction = self.rules.correction(&held.writer, spot.now, held.ahead, charge, costs);
+            let after = schedule.corrected(held.ahead, correction);
+            let after = after.min(room(schedule, spot.header, held.granted));
+            return self.publish(rule, schedule, &spot, held.with_ahead(spot.slot, after), after);
         }
-        let after = change(0);
-        if after == 0 {
-            return true;
-        }
-        match self.settle_in(rule, probe, now, after) {
-            Arrival::Settled(_) => true,
-            Arrival::Known => false,
-            Arrival::Full => self.update(rule, key, now, true, change),
+        let correction = self.rules.correction(&rule.writer(), now, 0, charge, costs);
+        match rule.rule.0.corrected(0, correction) {
+            0 => true,
+            after => match self.settle_in(rule, probe, now, after) {
+                Arrival::Settled(_) => true,
+                Arrival::Known => false,
+                Arrival::Full => self.correct_once(rule, key, now, &charge.shared(), costs),
+            },
         }
     }
 
@@ -252,6 +259,11 @@ impl DueSlots {
             },
         )
     }
+}
+
+/// How far ahead of `granted` a slot can be due, in a group with this header.
+fn room(schedule: &Schedule, header: Header, granted: u64) -> u64 {
+    schedule.granted(header.tidied().start()).saturating_add(FARTHEST).saturating_sub(granted)
 }
 
 fn charge_until(rule: &Enrolled<Packed>, cost: Cost, due: u64, wait: Duration) -> Charge {

@@ -83,6 +83,10 @@ impl Slot {
 /// grains, it stays below 2^31, half of what a slot's bits can tell apart.
 pub(crate) const PATIENCE: u64 = 3 << 29;
 
+/// Grains after the last tidying at which a slot may be due, so that its group can be read at any moment since. Who
+/// decides in time stays below it by itself; the debt that a late thread writes down may end here.
+pub(crate) const FARTHEST: u64 = (1 << 31) - 1;
+
 /// Grains before the last tidying at which a slot may be due: an idle one, or one that a late thread wrote.
 const MARGIN: u32 = 1 << 29;
 

@@ -35,6 +35,11 @@
 //! cannot be: the clock was set back, and the key then counts as having just spent everything. It gets no free
 //! burst, and it waits no longer than a full bucket takes. A clock set back by less than the slack looks like
 //! a late thread, and the key waits until the old time has returned.
+//!
+//! **Several rules.** Plans may share a counter, and rules are replaced. Whoever only reads what another rule wrote
+//! sees all of it. An admission goes on in its own terms, and so little is ahead then that nothing is lost;
+//! a correction is made in the terms of the rule that wrote the state. Only when a rule is replaced for good by one
+//! whose eight extents are less than what is owed, the rest is forgiven.
 
 use std::time::Duration;
 
@@ -316,9 +321,17 @@ impl Schedule {
         }
     }
 
-    /// How far ahead a key is under this schedule that was `ahead` under `before`.
+    /// How far ahead a key is under this schedule that is `ahead` under `before`: all of it, even where that is more
+    /// than a key can be ahead here.
     pub(crate) fn carried(&self, before: &Self, ahead: u64) -> u64 {
-        self.pace.grains(before.pace.cost(ahead)).min(self.most_ahead)
+        self.pace.grains(before.pace.cost(ahead))
+    }
+
+    /// How far ahead a key goes on under this schedule for good that was `ahead` under `before`: as much as a key
+    /// can be ahead. What it owes beyond that could not be told from a clock set back, and is forgiven.
+    pub(crate) fn carried_on(&self, before: &Self, ahead: u64) -> u64 {
+        let most = if before.overdue(ahead) == 0 { self.most_ahead } else { self.most_credible };
+        self.carried(before, ahead).min(most)
     }
 
     /// How much a key that is `ahead` has used.
@@ -394,6 +407,6 @@ impl<R: DueRule + std::fmt::Debug> super::Algorithm for R {
     fn carry(&self, before: &Self, state: &mut Due, now: Moment) {
         let (schedule, before) = (self.fine(), before.fine());
         let ahead = before.ahead(state.0, before.granted(now));
-        *state = Due::at(schedule.granted(now), schedule.carried(before, ahead));
+        *state = Due::at(schedule.granted(now), schedule.carried_on(before, ahead));
     }
 }

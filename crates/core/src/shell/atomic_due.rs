@@ -4,13 +4,17 @@
 //! faster; a loser computes again with the winner's word. A refusal writes nothing, so a flood of
 //! refused requests does not even move the cache line.
 //!
+//! Rules that take turns, as plans do that share a counter, read each other's words. Only an admission writes the
+//! word in its own rule's terms, for then all that is ahead fits an extent of it. A correction is applied in the
+//! terms of the rule that wrote the word, so a charge of a small plan never cuts down what a large one consumed.
+//!
 //! Every word is whole in itself: no other memory is published through it, so relaxed ordering is
 //! enough. Due times count from the limiter's own origin and stand still after 18 years.
 
 use std::time::Duration;
 
-use super::roster::{Enrolled, Fine, Roster};
-use crate::rate::{DueRule, Reading, Schedule};
+use super::roster::{Enrolled, Fine, Roster, Writer};
+use crate::rate::{DueRule, Reading};
 use crate::sync::{AtomicU64, Ordering};
 use crate::together::{Bound, Limiter};
 use crate::units::{Cost, Invalid, Moment};
@@ -59,7 +63,15 @@ impl AtomicDue {
 
     /// Forgets a rule nobody uses any more; what was written under it passes to `heir`.
     pub fn retire(&self, rule: Enrolled<Fine>, heir: &Enrolled<Fine>, now: Moment) {
-        self.update(heir, now, |ahead| ahead);
+        let now = self.relative(now);
+        self.change(|word| {
+            if word >> DUE_BITS != rule.stamp() || word & DUE == 0 {
+                return word;
+            }
+            let (before, after) = (&rule.rule.0, &heir.rule.0);
+            let ahead = after.carried_on(before, self.held(&rule, word, now).ahead);
+            pack(heir.stamp(), after.granted(now) + ahead)
+        });
         self.rules.retire(rule.serial);
     }
 
@@ -69,7 +81,7 @@ impl AtomicDue {
         let reading = rule.rule.0.read_fine(self.relative(now));
         match self.decide_usual(rule, reading, cost) {
             Some(verdict) => verdict,
-            None => self.decide_unusual(rule, now, cost, reading),
+            None => self.decide_unusual(rule, cost, reading),
         }
     }
 
@@ -79,7 +91,7 @@ impl AtomicDue {
     fn decide_usual(&self, rule: &Enrolled<Fine>, reading: Reading, cost: Cost) -> Option<Verdict<Charge>> {
         let word = self.word.load(Ordering::Relaxed);
         // What another rule wrote keeps bits beyond the due ones.
-        let due = word ^ pack(rule, 0);
+        let due = word ^ pack(rule.stamp(), 0);
         if due > DUE {
             return None;
         }
@@ -87,7 +99,7 @@ impl AtomicDue {
         let (ahead, grains) = (due.saturating_sub(reading.granted), schedule.grains(cost));
         if let Some(after) = schedule.at_once(ahead, grains) {
             let due = reading.granted + after;
-            let is_ours = self.swap(word, pack(rule, due)).is_ok();
+            let is_ours = self.swap(word, pack(rule.stamp(), due)).is_ok();
             return is_ours.then(|| Verdict::Admit(Charge::new(cost, due).made_under(rule.serial)));
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
@@ -95,13 +107,7 @@ impl AtomicDue {
     }
 
     #[inline(never)]
-    fn decide_unusual(
-        &self,
-        rule: &Enrolled<Fine>,
-        now: Moment,
-        cost: Cost,
-        reading: Reading,
-    ) -> Verdict<Charge> {
+    fn decide_unusual(&self, rule: &Enrolled<Fine>, cost: Cost, reading: Reading) -> Verdict<Charge> {
         let schedule = &rule.rule.0;
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
@@ -109,14 +115,17 @@ impl AtomicDue {
             let (after, wait) = match schedule.ask(reading, ahead, cost) {
                 Verdict::Admit(taken) => taken,
                 Verdict::Refuse(refusal) => {
-                    if !schedule.is_readable((word & DUE).saturating_sub(reading.granted)) {
-                        self.update(rule, now, |ahead| ahead);
+                    // What another rule wrote stays in its terms, in which all of it can be told.
+                    let held = self.held(rule, word, reading.now);
+                    if held.is_readable || self.swap(word, held.with_ahead(held.ahead)).is_ok() {
+                        return Verdict::Refuse(refusal);
                     }
-                    return Verdict::Refuse(refusal);
+                    word = self.word.load(Ordering::Relaxed);
+                    continue;
                 }
             };
             let due = reading.granted + after;
-            match self.swap(word, pack(rule, due)) {
+            match self.swap(word, pack(rule.stamp(), due)) {
                 Ok(()) => {
                     return Verdict::Admit(Charge::new(cost, due).made_under(rule.serial).with_wait(wait));
                 }
@@ -140,8 +149,13 @@ impl AtomicDue {
     /// Settles a charge to its true cost. Doing it twice changes nothing.
     pub fn settle(&self, rule: &Enrolled<Fine>, now: Moment, charge: &mut Charge, true_cost: Cost) {
         let Some(taken) = charge.close(true_cost) else { return };
-        let correction = self.rules.correction(rule, self.relative(now), charge, (taken, true_cost));
-        self.update(rule, now, |ahead| rule.rule.0.corrected(ahead, correction));
+        let now = self.relative(now);
+        self.change(|word| {
+            let held = self.held(rule, word, now);
+            let costs = (taken, true_cost);
+            let correction = self.rules.correction(&held.writer, now, held.ahead, charge, costs);
+            held.with_ahead(held.writer.rule.0.corrected(held.ahead, correction))
+        });
     }
 
     /// Gives a charge back. Doing it twice changes nothing.
@@ -163,15 +177,10 @@ impl AtomicDue {
         }
     }
 
-    fn update(&self, rule: &Enrolled<Fine>, now: Moment, change: impl Fn(u64) -> u64) {
-        let reading = rule.rule.0.read_fine(self.relative(now));
+    fn change(&self, change: impl Fn(u64) -> u64) {
         let mut word = self.word.load(Ordering::Relaxed);
-        loop {
-            let after = change(self.ahead(rule, word, reading));
-            match self.swap(word, pack(rule, reading.granted + after)) {
-                Ok(()) => return,
-                Err(found) => word = found,
-            }
+        while let Err(found) = self.swap(word, change(word)) {
+            word = found;
         }
     }
 
@@ -191,15 +200,27 @@ impl AtomicDue {
         if word >> DUE_BITS == rule.stamp() {
             return rule.rule.0.ahead(word & DUE, reading.granted);
         }
-        self.ahead_by_other(&rule.rule.0, word, reading.now)
+        let held = self.held(rule, word, reading.now);
+        rule.rule.0.carried(&held.writer.rule.0, held.ahead)
     }
 
-    #[cold]
-    fn ahead_by_other(&self, schedule: &Schedule, word: u64, now: Moment) -> u64 {
-        match (word & DUE, self.rules.stamped(word >> DUE_BITS)) {
-            (0, _) => 0,
-            (due, Some(Fine(writer))) => schedule.carried(&writer, writer.ahead(due, writer.granted(now))),
-            (_, None) => schedule.extent(),
+    /// What the word says under the rule that wrote it. Where that has been retired by a thread that was faster, the
+    /// key has just spent everything.
+    fn held<'a>(&self, rule: &'a Enrolled<Fine>, word: u64, now: Moment) -> Held<'a> {
+        let due = word & DUE;
+        let known = if due == 0 { None } else { self.rules.writer(rule, word >> DUE_BITS) };
+        let is_readable = known.is_some();
+        let writer = known.unwrap_or_else(|| rule.writer());
+        let schedule = &writer.rule.0;
+        let granted = schedule.granted(now);
+        match (due, is_readable) {
+            (0, _) => Held { granted, ahead: 0, is_readable: true, writer },
+            (_, false) => Held { granted, ahead: schedule.extent(), is_readable, writer },
+            (due, true) => {
+                let ahead = due.saturating_sub(granted);
+                let (ahead, is_readable) = (schedule.readable(ahead), schedule.is_readable(ahead));
+                Held { granted, ahead, is_readable, writer }
+            }
         }
     }
 
@@ -218,7 +239,23 @@ impl AtomicDue {
     }
 }
 
+/// What a word says, in the terms of the rule that wrote it.
+struct Held<'a> {
+    writer: Writer<'a, Fine>,
+    granted: u64,
+    ahead: u64,
+    /// Whether it can be true.
+    is_readable: bool,
+}
+
+impl Held<'_> {
+    /// The word of a key so far ahead, in the same terms.
+    fn with_ahead(&self, ahead: u64) -> u64 {
+        pack(self.writer.stamp(), self.granted + ahead)
+    }
+}
+
 #[inline]
-const fn pack(rule: &Enrolled<Fine>, due: u64) -> u64 {
-    rule.stamp() << DUE_BITS | due
+const fn pack(stamp: u64, due: u64) -> u64 {
+    stamp << DUE_BITS | due
 }

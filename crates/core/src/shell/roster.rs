@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::sync::PoisonError;
 
 use crate::rate::{Correction, Schedule};
@@ -22,7 +23,15 @@ pub struct Enrolled<R> {
 impl<R> Enrolled<R> {
     /// What a state word says of the rule that wrote it.
     pub(crate) const fn stamp(&self) -> u64 {
-        (self.serial % PLACES) as u64
+        stamp(self.serial)
+    }
+
+    /// This rule as the one that wrote a word, or will.
+    pub(crate) const fn writer(&self) -> Writer<'_, R>
+    where
+        R: Clone,
+    {
+        Writer { rule: Cow::Borrowed(&self.rule), serial: self.serial }
     }
 }
 
@@ -51,6 +60,24 @@ impl Scheduled for Packed {
     fn schedule(&self) -> &Schedule {
         &self.0
     }
+}
+
+/// The rule that wrote a state word.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer<'a, R: Clone> {
+    pub(crate) rule: Cow<'a, R>,
+    serial: u32,
+}
+
+impl<R: Clone> Writer<'_, R> {
+    /// What the state word says of it.
+    pub(crate) const fn stamp(&self) -> u64 {
+        stamp(self.serial)
+    }
+}
+
+const fn stamp(serial: u32) -> u64 {
+    (serial % PLACES) as u64
 }
 
 /// The rules a shell knows. Locked only to enrol, to retire, and to look up a rule other than the
@@ -98,9 +125,21 @@ impl<R: Clone> Roster<R> {
 
     /// The rule that wrote a word with this stamp.
     pub(crate) fn stamped(&self, stamp: u64) -> Option<R> {
-        self.places
-            .get(usize::try_from(stamp).ok()?)
-            .and_then(|place| place.read().unwrap_or_else(PoisonError::into_inner).rule.clone())
+        Some(self.at_place(stamp)?.rule.into_owned())
+    }
+
+    /// The rule that wrote a word with this stamp: the caller's own at hand, another looked up.
+    pub(crate) fn writer<'a>(&self, rule: &'a Enrolled<R>, stamp: u64) -> Option<Writer<'a, R>> {
+        if stamp == rule.stamp() { Some(rule.writer()) } else { self.at_place(stamp) }
+    }
+
+    fn at_place<'a>(&self, stamp: u64) -> Option<Writer<'a, R>>
+    where
+        R: 'a,
+    {
+        let place = self.places.get(usize::try_from(stamp).ok()?)?;
+        let place = place.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Writer { rule: Cow::Owned(place.rule.clone()?), serial: place.serial })
     }
 
     /// The rule enrolled under this serial, unless it has been retired.
@@ -115,18 +154,20 @@ impl<R: Clone> Roster<R> {
 }
 
 impl<R: Scheduled> Roster<R> {
-    /// What settling `charge` comes to under `rule`, whichever rule it was made under. When that one has
-    /// been retired, nothing is given back any more.
+    /// What settling `charge` comes to for a word whose writer sees its key `ahead` at `now`, whichever rule made
+    /// the charge. When that one has been retired, nothing is given back any more.
     pub(crate) fn correction(
         &self,
-        rule: &Enrolled<R>,
+        writer: &Writer<'_, R>,
         now: Moment,
+        ahead: u64,
         charge: &Charge,
         (taken, true_cost): (Cost, Cost),
     ) -> Correction {
-        let schedule = rule.rule.schedule();
-        if charge.serial == rule.serial {
-            return schedule.correction(schedule.granted(now), charge.mark, taken, true_cost);
+        let schedule = writer.rule.schedule();
+        if charge.serial == writer.serial {
+            let seen = schedule.seen(schedule.granted(now), ahead);
+            return schedule.correction(seen, charge.mark, taken, true_cost);
         }
         match self.numbered(charge.serial) {
             Some(maker) => {

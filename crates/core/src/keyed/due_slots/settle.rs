@@ -74,7 +74,8 @@ impl DueSlots {
             (0..SLOTS).find_map(|index| {
                 let slot = group.slot(index);
                 let spot = Spot { group, header, index, slot, now };
-                let is_ours = is_free(slot, now, granted) && self.publish(rule, &spot, new, after);
+                let is_ours =
+                    is_free(slot, now, granted) && self.publish(rule, &rule.rule.0, &spot, new, after);
                 is_ours.then(|| {
                     group.leave_hint(index, new.0);
                     (Arrival::Settled(due), distance)

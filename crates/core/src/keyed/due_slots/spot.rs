@@ -4,7 +4,8 @@ use super::DueSlots;
 use super::place::Probe;
 use crate::keyed::group::{Group, Rules};
 use crate::keyed::word::{Header, Slot, identity};
-use crate::shell::{Enrolled, Packed};
+use crate::rate::Schedule;
+use crate::shell::{Enrolled, Packed, Writer};
 use crate::sync::Ordering;
 use crate::units::Moment;
 
@@ -65,32 +66,63 @@ impl DueSlots {
         if slot.stamp() == rule.stamp() && !slot.is_vacant() {
             return rule.rule.0.readable(slot.ahead_of(granted));
         }
-        self.ahead_by_other(rule, slot, now)
-    }
-
-    fn ahead_by_other(&self, rule: &Enrolled<Packed>, slot: Slot, now: Moment) -> u64 {
         if slot.is_vacant() {
             return 0;
         }
-        self.rules.stamped(slot.stamp()).map_or(rule.rule.0.extent(), |Packed(writer)| {
-            rule.rule.0.carried(&writer, writer.readable(slot.ahead_of(writer.granted(now))))
-        })
+        let held = self.held(rule, slot, now);
+        rule.rule.0.carried(&held.writer.rule.0, held.ahead)
     }
 
-    /// Swaps a slot for a due time that may lie before what the slot held.
+    /// What an occupied slot says under the rule that wrote it. Where that has been retired by a thread that was
+    /// faster, the key has just spent everything.
+    pub(super) fn held<'a>(&self, rule: &'a Enrolled<Packed>, slot: Slot, now: Moment) -> Held<'a> {
+        let known = self.rules.writer(rule, slot.stamp());
+        let is_known = known.is_some();
+        let writer = known.unwrap_or_else(|| rule.writer());
+        let schedule = &writer.rule.0;
+        let granted = schedule.granted(now);
+        let ahead = slot.ahead_of(granted);
+        let is_readable = is_known && schedule.is_readable(ahead);
+        let ahead = if is_readable { ahead } else { schedule.extent() };
+        Held { granted, ahead, is_readable, writer }
+    }
+
+    /// Swaps a slot for a due time of this schedule that may lie before what the slot held.
     ///
     /// A thread that was put aside between its last look at the header and the swap, for so long that the
     /// group was tidied or moved meanwhile, may write a due time that can no longer be read; it dates its
     /// word anew.
-    pub(super) fn publish(&self, rule: &Enrolled<Packed>, spot: &Spot<'_>, new: Slot, after: u64) -> bool {
+    pub(super) fn publish(
+        &self,
+        rule: &Enrolled<Packed>,
+        schedule: &Schedule,
+        spot: &Spot<'_>,
+        new: Slot,
+        after: u64,
+    ) -> bool {
         if !spot.swap(new) {
             return false;
         }
         let (now, _) = self.keep_up(spot.group, rule, spot.now);
         if now != spot.now {
-            let due = rule.rule.0.granted(now) + after;
-            spot.group.swap(spot.index, new, new.with_due(rule.stamp(), due));
+            spot.group.swap(spot.index, new, new.moved_to(schedule.granted(now) + after));
         }
         true
+    }
+}
+
+/// What a slot says, in the terms of the rule that wrote it.
+pub(super) struct Held<'a> {
+    pub(super) writer: Writer<'a, Packed>,
+    pub(super) granted: u64,
+    pub(super) ahead: u64,
+    /// Whether it can be true.
+    pub(super) is_readable: bool,
+}
+
+impl Held<'_> {
+    /// The same slot of a key so far ahead, in the same terms.
+    pub(super) fn with_ahead(&self, slot: Slot, ahead: u64) -> Slot {
+        slot.with_due(self.writer.stamp(), self.granted + ahead)
     }
 }

@@ -64,16 +64,21 @@ impl DueSlots {
         let schedule = &rule.rule.0;
         let granted = schedule.granted(spot.now);
         let ahead = self.ahead(rule, spot.slot, spot.now, granted);
-        let (after, verdict) = match schedule.ask(Reading { now, granted }, ahead, cost) {
+        let (new, verdict) = match schedule.ask(Reading { now, granted }, ahead, cost) {
             Verdict::Admit((after, wait)) => {
-                (after, Verdict::Admit(charge_until(rule, cost, granted + after, wait)))
+                let due = granted + after;
+                (spot.slot.with_due(rule.stamp(), due), Verdict::Admit(charge_until(rule, cost, due, wait)))
             }
-            Verdict::Refuse(refusal) if schedule.is_readable(spot.slot.ahead_of(granted)) => {
-                return (spot.group.header() == spot.header).then_some(Verdict::Refuse(refusal));
+            Verdict::Refuse(refusal) => {
+                // What another rule wrote stays in its terms, in which all of it can be told.
+                let held = self.held(rule, spot.slot, spot.now);
+                if held.is_readable {
+                    return (spot.group.header() == spot.header).then_some(Verdict::Refuse(refusal));
+                }
+                (held.with_ahead(spot.slot, held.ahead), Verdict::Refuse(refusal))
             }
-            Verdict::Refuse(refusal) => (ahead, Verdict::Refuse(refusal)),
         };
-        spot.swap(spot.slot.with_due(rule.stamp(), granted + after)).then_some(verdict)
+        spot.swap(new).then_some(verdict)
     }
 
     /// Decides for a key that has no slot, as for a fresh one; nothing when another thread was faster.
