@@ -43,7 +43,7 @@ fn scarce() -> Quota {
 type Single = (AtomicDue, Enrolled<Fine>);
 
 fn single(quota: Quota) -> Single {
-    let limiter = AtomicDue::new(moment(0));
+    let limiter = AtomicDue::new();
     let rule = limiter.enrol(&TokenBucket::new(quota)).expect("sixteen rules fit");
     assert!(limiter.decide(&rule, moment(0), Cost::ONE).is_admit());
     (limiter, rule)

@@ -118,7 +118,7 @@ pub enum Joint {
 /// use tidegate_core::{Cost, Moment, Quota};
 ///
 /// let now = Moment::ORIGIN;
-/// let (caller, service) = (AtomicDue::new(now), AtomicDue::new(now));
+/// let (caller, service) = (AtomicDue::new(), AtomicDue::new());
 /// let ten = caller.enrol(&TokenBucket::new(Quota::per_second(Cost::of(10))?))?;
 /// let two = service.enrol(&TokenBucket::new(Quota::per_second(Cost::of(2))?))?;
 ///
@@ -170,7 +170,7 @@ mod tests {
     const NOW: Moment = Moment::ORIGIN;
 
     fn spent(quota: Quota) -> (AtomicDue, crate::shell::Enrolled<crate::shell::Fine>) {
-        let limiter = AtomicDue::new(NOW);
+        let limiter = AtomicDue::new();
         let rule = limiter.enrol(&TokenBucket::new(quota)).unwrap();
         assert!(limiter.decide(&rule, NOW, quota.burst()).is_admit());
         (limiter, rule)
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_refusal_with_the_longest_way_back_answers_and_nothing_is_charged() {
-        let caller = AtomicDue::new(NOW);
+        let caller = AtomicDue::new();
         let ten = caller.enrol(&TokenBucket::new(Quota::per_minute(Cost::of(10)).unwrap())).unwrap();
         assert!(caller.decide(&ten, NOW, Cost::of(6)).is_admit());
         let (route, fifty) = spent(Quota::per_second(Cost::of(50)).unwrap());
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_longest_wait_counts() {
         let quota = |rate| Quota::per_second(Cost::of(rate)).unwrap();
-        let (slow, fast) = (AtomicDue::new(NOW), AtomicDue::new(NOW));
+        let (slow, fast) = (AtomicDue::new(), AtomicDue::new());
         let two = slow.enrol(&LeakyBucket::new(quota(2), Cost::of(5)).unwrap()).unwrap();
         let ten = fast.enrol(&LeakyBucket::new(quota(10), Cost::of(5)).unwrap()).unwrap();
         let (a, b) = (slow.at(&two, NOW), fast.at(&ten, NOW));

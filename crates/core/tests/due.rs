@@ -22,7 +22,7 @@ fn table() -> DueTable {
 
 /// How much of what is asked for at these moments passes, one by one: of the plain rule, the shared limiter, the table.
 fn passes(rule: TokenBucket, asks: &[(Moment, u32)]) -> [u32; 3] {
-    let (limiter, table) = (AtomicDue::new(at(0)), table());
+    let (limiter, table) = (AtomicDue::new(), table());
     let (fine, packed) =
         (limiter.enrol(&rule).expect("room for a rule"), table.enrol(&rule).expect("room for a rule"));
     let key = table.key("caller");
@@ -66,7 +66,7 @@ fn a_clock_set_back_an_hour_gives_no_burst_and_refuses_for_no_longer_than_a_full
 
 #[test]
 fn a_clock_set_back_half_a_minute_is_waited_out_as_the_refusal_says() {
-    let (limiter, table, rule) = (AtomicDue::new(at(0)), table(), bucket(4, 4));
+    let (limiter, table, rule) = (AtomicDue::new(), table(), bucket(4, 4));
     let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
     let key = table.key("caller");
     assert!(limiter.decide(&fine, at(60_000), Cost::of(4)).is_admit());
@@ -95,7 +95,7 @@ fn a_late_thread_is_answered_as_in_the_example() {
 
 #[test]
 fn a_late_settlement_loses_nothing_of_what_was_consumed() {
-    let (limiter, table, rule) = (AtomicDue::new(at(0)), table(), bucket(1_000, 10));
+    let (limiter, table, rule) = (AtomicDue::new(), table(), bucket(1_000, 10));
     let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
     let key = table.key("caller");
     for true_cost in [4, 5, 8] {
@@ -114,7 +114,7 @@ fn a_late_settlement_loses_nothing_of_what_was_consumed() {
 
 #[test]
 fn a_late_refund_does_not_give_back_what_the_clock_has_granted_since() {
-    let (limiter, rule) = (AtomicDue::new(at(0)), bucket(1_000, 10));
+    let (limiter, rule) = (AtomicDue::new(), bucket(1_000, 10));
     let fine = limiter.enrol(&rule).unwrap();
     let mut charge = limiter.decide(&fine, at(0), Cost::of(10)).admitted().unwrap();
     assert!(limiter.decide(&fine, at(500), Cost::of(10)).is_admit());
@@ -124,7 +124,7 @@ fn a_late_refund_does_not_give_back_what_the_clock_has_granted_since() {
 
 #[test]
 fn a_charge_of_a_smaller_plan_settles_without_forgetting_what_the_larger_consumed() {
-    let (limiter, table) = (AtomicDue::new(at(0)), table());
+    let (limiter, table) = (AtomicDue::new(), table());
     let (small, large) = (bucket(10, 10), bucket(1_000, 1_000));
     let fine = [small, large].map(|rule| limiter.enrol(&rule).unwrap());
     let packed = [small, large].map(|rule| table.enrol(&rule).unwrap());
@@ -147,7 +147,7 @@ fn a_charge_of_a_smaller_plan_settles_without_forgetting_what_the_larger_consume
 
 #[test]
 fn a_refusal_of_a_smaller_plan_says_when_what_the_larger_consumed_has_drained() {
-    let (limiter, table) = (AtomicDue::new(at(0)), table());
+    let (limiter, table) = (AtomicDue::new(), table());
     let (small, large) = (bucket(10, 10), bucket(1_000, 1_000));
     let fine = [small, large].map(|rule| limiter.enrol(&rule).unwrap());
     let packed = [small, large].map(|rule| table.enrol(&rule).unwrap());
@@ -164,4 +164,32 @@ fn a_refusal_of_a_smaller_plan_says_when_what_the_larger_consumed_has_drained() 
     }
     assert_eq!(limiter.usage(&fine[1], at(0)).used, Cost::of(500));
     assert!(!table.decide(&packed[1], key, at(0), Cost::of(501)).is_admit());
+}
+
+#[test]
+fn a_limiter_may_be_used_with_moments_however_large_and_far_apart() {
+    let (limiter, rule) = (AtomicDue::new(), bucket(5, 3));
+    let fine = limiter.enrol(&rule).unwrap();
+    let (year, mut now) = (365 * 86_400_000_000_000_u64, Moment::ORIGIN);
+    for step in [0, 1, 17, 17, 3, 1, 9, 17, 17, 2, 17, 17, 17, 17, 17] {
+        now = Moment::from_nanos(now.nanos() + step * year).plus(Duration::from_secs(1));
+        assert!(limiter.decide(&fine, now, Cost::of(3)).is_admit(), "{now:?}");
+        let retry = limiter.decide(&fine, now, Cost::ONE).refusal().unwrap().retry;
+        assert_eq!(retry, Retry::After(Duration::from_millis(200)));
+    }
+}
+
+#[test]
+fn a_limiter_never_used_is_fresh_at_every_moment() {
+    let rule = bucket(5, 3);
+    for bits in 0..64 {
+        for now in [(1 << bits) - 1, 1 << bits, (1 << bits) + 1] {
+            let limiter = AtomicDue::new();
+            let fine = limiter.enrol(&rule).unwrap();
+            let now = Moment::from_nanos(now);
+            assert_eq!(limiter.usage(&fine, now).used, Cost::ZERO);
+            assert!(limiter.decide(&fine, now, Cost::of(3)).is_admit(), "{now:?}");
+            assert!(!limiter.decide(&fine, now, Cost::ONE).is_admit(), "{now:?}");
+        }
+    }
 }

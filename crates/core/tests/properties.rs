@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn retry_is_exact_to_the_nanosecond(quota in quotas(), traffic in traffic(), packed: bool) {
-        let limiter = AtomicDue::new(start());
+        let limiter = AtomicDue::new();
         let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
         let rules = (limiter.enrol(&TokenBucket::new(quota)).unwrap(), table.enrol(&TokenBucket::new(quota)).unwrap());
         let key = table.key("caller");
@@ -227,24 +227,29 @@ proptest! {
         let rule = TokenBucket::new(quota);
         let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
         let packed = table.enrol(&rule).unwrap();
+        let limiter = AtomicDue::new();
+        let fine = limiter.enrol(&rule).unwrap();
         let key = table.key("caller");
         let mut state = rule.fresh(start());
         let mut now = start();
-        let (mut forward, mut in_state, mut in_table) = (0_u128, 0_u128, 0_u128);
+        let (mut forward, mut in_state, mut in_limiter, mut in_table) = (0_u128, 0_u128, 0_u128, 0_u128);
         for (jump, cost) in jumps {
             let next = Moment::from_nanos(now.nanos().saturating_add_signed(jump));
             forward += next.since(now).as_nanos();
             now = next;
             let cost = Cost::from_micros(share(quota.burst().micros(), cost).max(1));
             in_state += rule.decide(&mut state, now, cost).admitted().map_or(0, |c| u128::from(c.cost().micros()));
+            in_limiter += limiter.decide(&fine, now, cost).admitted().map_or(0, |c| u128::from(c.cost().micros()));
             in_table += table.decide(&packed, key, now, cost).admitted().map_or(0, |c| u128::from(c.cost().micros()));
             // Nobody is locked out: the slack and eight times the lead is the longest any wrong clock can cost.
             let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + SLACK + 2_200_000_000));
             prop_assert!(rule.peek(&state, soon, cost).is_admit());
+            prop_assert!(limiter.peek(&fine, soon, cost).is_admit());
         }
         let ticks = packed_tick(&quota);
         let granted = |slack: u128| (forward + slack) * u128::from(quota.amount().micros()) / quota.window().as_nanos();
         prop_assert!(in_state <= u128::from(quota.burst().micros()) + granted(41) + 1);
+        prop_assert!(in_limiter <= u128::from(quota.burst().micros()) + granted(41) + 1);
         prop_assert!(in_table <= u128::from(quota.burst().micros()) + granted(41 * ticks) + 1);
         let soon = now.plus(Duration::from_nanos(lead.saturating_mul(8) + SLACK + 2_200_000_000));
         prop_assert!(table.decide(&packed, key, soon, Cost::from_micros(1)).is_admit());
@@ -253,7 +258,7 @@ proptest! {
     #[test]
     fn threads_that_come_late_are_granted_no_time_twice(quota in quotas(), traffic in late_traffic()) {
         let rule = TokenBucket::new(quota);
-        let (limiter, table) = (AtomicDue::new(Moment::ORIGIN), DueTable::new(MaxKeys::new(10).unwrap(), 7));
+        let (limiter, table) = (AtomicDue::new(), DueTable::new(MaxKeys::new(10).unwrap(), 7));
         let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
         let key = table.key("caller");
         let mut arrived = start();
@@ -347,7 +352,7 @@ proptest! {
         quotas in [quotas(), quotas()],
         steps in prop::collection::vec((0..2_usize, 1_u64..1_000, prop::option::of((0..2_usize, 0_u64..1_000))), 1..20),
     ) {
-        let (limiter, table) = (AtomicDue::new(start()), DueTable::new(MaxKeys::new(10).unwrap(), 7));
+        let (limiter, table) = (AtomicDue::new(), DueTable::new(MaxKeys::new(10).unwrap(), 7));
         let fine = quotas.map(|quota| limiter.enrol(&TokenBucket::new(quota)).unwrap());
         let packed = quotas.map(|quota| table.enrol(&TokenBucket::new(quota)).unwrap());
         let key = table.key("caller");
@@ -383,7 +388,7 @@ proptest! {
     #[test]
     fn a_new_quota_keeps_what_was_consumed(before in quotas(), after in quotas(), spent in 1_u64..1_000) {
         let (old, new) = (TokenBucket::new(before), TokenBucket::new(after));
-        let limiter = AtomicDue::new(start());
+        let limiter = AtomicDue::new();
         let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
         let key = table.key("caller");
         let cost = Cost::from_micros(share(before.burst().micros(), spent).max(1));
@@ -407,11 +412,10 @@ fn answers_alike<R>(rule: &R, quota: &Quota, steps: &[(i64, u64, Option<u64>)]) 
 where
     R: Algorithm<Time = Moment, State = Due> + tidegate_core::rate::DueRule,
 {
-    // Its time begins with everybody's, so that both round in the same places.
-    let limiter = AtomicDue::new(Moment::ORIGIN);
+    let limiter = AtomicDue::new();
     let enrolled = limiter.enrol(rule).expect("room for a rule");
     let mut state = rule.fresh(Moment::ORIGIN);
-    let mut now = Moment::from_nanos(3_600_000_000_000);
+    let mut now = start();
     for &(step, cost, settled) in steps {
         let length = i64::try_from(share(lead_nanos(quota), step.unsigned_abs())).unwrap_or(i64::MAX);
         now = Moment::from_nanos(now.nanos().saturating_add_signed(length.saturating_mul(step.signum())));
@@ -439,7 +443,7 @@ fn exercise<R>(rule: &R, steps: &[(u64, u64, u64)])
 where
     R: Algorithm<Time = Moment, State = Due> + tidegate_core::rate::DueRule,
 {
-    let limiter = AtomicDue::new(Moment::from_nanos(steps[0].0 / 2));
+    let limiter = AtomicDue::new();
     let table = DueTable::new(MaxKeys::new(10).expect("ten keys"), 7);
     let fine = limiter.enrol(rule).expect("the first rule");
     let packed = table.enrol(rule).expect("the first rule");

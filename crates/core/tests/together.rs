@@ -20,7 +20,7 @@ proptest! {
         requests in prop::collection::vec((0_u64..300, [1_u32..6, 1_u32..6, 1_u32..6, 1_u32..6]), 1..60),
     ) {
         let start = Moment::from_nanos(1_790_000_000_000_000_000);
-        let (one, locked) = (AtomicDue::new(start), Locked::new());
+        let (one, locked) = (AtomicDue::new(), Locked::new());
         let max_keys = MaxKeys::new(10).unwrap();
         let (due, cells) = (DueTable::new(max_keys, 1), CellTable::new(max_keys, 1));
         let bucket = one.enrol(&TokenBucket::new(per_second(rates[0]))).unwrap();
@@ -72,7 +72,7 @@ fn several_limits_on_one_request_wait_as_nginx_does() {
     // Two limits, 10 a second with 5 waiting and 5 a second with 2 waiting: all must pass, a refused
     // request leaves both unchanged, the wait is the longest.
     let now = Moment::from_nanos(0);
-    let (fast, slow) = (AtomicDue::new(now), AtomicDue::new(now));
+    let (fast, slow) = (AtomicDue::new(), AtomicDue::new());
     let ten = fast.enrol(&LeakyBucket::new(per_second(10), Cost::of(5)).unwrap()).unwrap();
     let five = slow.enrol(&LeakyBucket::new(per_second(5), Cost::of(2)).unwrap()).unwrap();
     let limiters = (fast.at(&ten, now), slow.at(&five, now));
@@ -94,7 +94,7 @@ fn several_limits_on_one_request_wait_as_nginx_does() {
 #[test]
 fn racing_requests_over_two_limiters_never_leave_one_charged_alone() {
     let now = Moment::from_nanos(0);
-    let limiters = [AtomicDue::new(now), AtomicDue::new(now)];
+    let limiters = [AtomicDue::new(), AtomicDue::new()];
     let rules =
         [0, 1].map(|index: usize| limiters[index].enrol(&TokenBucket::new(per_second(1_000))).unwrap());
     let admitted: u32 = std::thread::scope(|scope| {

@@ -139,7 +139,7 @@ impl Unkeyed {
     pub(crate) fn spent(mode: Mode) -> Result<Self, Box<dyn Error>> {
         let clock = Quanta::default();
         let now = Moment::from_nanos(clock.nanos());
-        let limiter = AtomicDue::new(now);
+        let limiter = AtomicDue::new();
         let rule = limiter.enrol(&TokenBucket::new(quota(mode)?))?;
         if !limiter.decide(&rule, now, Cost::of(mode.first_cost())).is_admit() {
             return Err("tidegate refused the first cost".into());

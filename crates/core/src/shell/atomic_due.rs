@@ -9,7 +9,13 @@
 //! terms of the rule that wrote the word, so a charge of a small plan never cuts down what a large one consumed.
 //!
 //! Every word is whole in itself: no other memory is published through it, so relaxed ordering is
-//! enough. Due times count from the limiter's own origin and stand still after 18 years.
+//! enough.
+//!
+//! 60 bits hold the last bits of a due time, on a clock that counts from the driver's origin. A grain takes a
+//! nanosecond or more, so they run over once in 36 years, and a word can be read as long as its due time
+//! is known to within 18. A limiter that nobody used has no due time: the word is 0, and it is fresh at every moment. A
+//! due time whose last bits are zero is written as one grain later. What is not asked for 18 years is fresh again or
+//! has just spent everything.
 
 use std::time::Duration;
 
@@ -22,8 +28,9 @@ use crate::verdict::{Charge, Usage, Verdict};
 
 const DUE_BITS: u32 = 60;
 const DUE: u64 = (1 << DUE_BITS) - 1;
-/// Half of what 60 bits of nanoseconds hold, so that debts fit above it.
-const LAST: u64 = 1 << (DUE_BITS - 1);
+/// Half of what 60 bits hold: the furthest ahead that a word is read as. Eight extents of 400 days and the slack are
+/// less than half of that.
+const FARTHEST: u64 = DUE / 2;
 
 /// A limiter of the due family shared by threads, without locks.
 ///
@@ -33,7 +40,7 @@ const LAST: u64 = 1 << (DUE_BITS - 1);
 /// use tidegate_core::{Cost, Moment, Quota};
 ///
 /// let now = Moment::ORIGIN;
-/// let limiter = AtomicDue::new(now);
+/// let limiter = AtomicDue::new();
 /// let rule = limiter.enrol(&TokenBucket::new(Quota::per_second(Cost::of(2))?))?;
 /// assert!(limiter.decide(&rule, now, Cost::of(2)).is_admit());
 /// assert!(!limiter.decide(&rule, now, Cost::ONE).is_admit());
@@ -41,16 +48,21 @@ const LAST: u64 = 1 << (DUE_BITS - 1);
 /// ```
 #[derive(Debug)]
 pub struct AtomicDue {
-    origin: Moment,
     word: AtomicU64,
     rules: Roster<Fine>,
 }
 
+impl Default for AtomicDue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl AtomicDue {
-    /// A fresh limiter whose time begins `now`.
+    /// A fresh limiter.
     #[must_use]
-    pub fn new(now: Moment) -> Self {
-        Self { origin: now, word: AtomicU64::new(0), rules: Roster::new() }
+    pub fn new() -> Self {
+        Self { word: AtomicU64::new(0), rules: Roster::new() }
     }
 
     /// Makes a rule known, so that it can be decided with.
@@ -63,14 +75,13 @@ impl AtomicDue {
 
     /// Forgets a rule nobody uses any more; what was written under it passes to `heir`.
     pub fn retire(&self, rule: Enrolled<Fine>, heir: &Enrolled<Fine>, now: Moment) {
-        let now = self.relative(now);
         self.change(|word| {
             if word >> DUE_BITS != rule.stamp() || word & DUE == 0 {
                 return word;
             }
             let (before, after) = (&rule.rule.0, &heir.rule.0);
             let ahead = after.carried_on(before, self.held(&rule, word, now).ahead);
-            pack(heir.stamp(), after.granted(now) + ahead)
+            pack(heir.stamp(), after.granted(now).wrapping_add(ahead))
         });
         self.rules.retire(rule.serial);
     }
@@ -78,7 +89,7 @@ impl AtomicDue {
     /// Takes `cost` under `rule` if it fits.
     #[inline]
     pub fn decide(&self, rule: &Enrolled<Fine>, now: Moment, cost: Cost) -> Verdict<Charge> {
-        let reading = rule.rule.0.read_fine(self.relative(now));
+        let reading = rule.rule.0.read_fine(now);
         match self.decide_usual(rule, reading, cost) {
             Some(verdict) => verdict,
             None => self.decide_unusual(rule, cost, reading),
@@ -90,15 +101,15 @@ impl AtomicDue {
     #[inline]
     fn decide_usual(&self, rule: &Enrolled<Fine>, reading: Reading, cost: Cost) -> Option<Verdict<Charge>> {
         let word = self.word.load(Ordering::Relaxed);
-        // What another rule wrote keeps bits beyond the due ones.
-        let due = word ^ pack(rule.stamp(), 0);
-        if due > DUE {
+        // What another rule wrote keeps bits beyond the due ones, and what nobody used has none.
+        let due = word ^ rule.stamp() << DUE_BITS;
+        if due.wrapping_sub(1) >= DUE {
             return None;
         }
         let schedule = &rule.rule.0;
-        let (ahead, grains) = (due.saturating_sub(reading.granted), schedule.grains(cost));
+        let (ahead, grains) = (ahead_of(due, reading.granted), schedule.grains(cost));
         if let Some(after) = schedule.at_once(ahead, grains) {
-            let due = reading.granted + after;
+            let due = reading.granted.wrapping_add(after);
             let is_ours = self.swap(word, pack(rule.stamp(), due)).is_ok();
             return is_ours.then(|| Verdict::Admit(Charge::new(cost, due).made_under(rule.serial)));
         }
@@ -124,7 +135,7 @@ impl AtomicDue {
                     continue;
                 }
             };
-            let due = reading.granted + after;
+            let due = reading.granted.wrapping_add(after);
             match self.swap(word, pack(rule.stamp(), due)) {
                 Ok(()) => {
                     return Verdict::Admit(Charge::new(cost, due).made_under(rule.serial).with_wait(wait));
@@ -149,7 +160,6 @@ impl AtomicDue {
     /// Settles a charge to its true cost. Doing it twice changes nothing.
     pub fn settle(&self, rule: &Enrolled<Fine>, now: Moment, charge: &mut Charge, true_cost: Cost) {
         let Some(taken) = charge.close(true_cost) else { return };
-        let now = self.relative(now);
         self.change(|word| {
             let held = self.held(rule, word, now);
             let costs = (taken, true_cost);
@@ -190,7 +200,7 @@ impl AtomicDue {
     }
 
     fn look(&self, rule: &Enrolled<Fine>, now: Moment) -> (u64, Reading) {
-        let reading = rule.rule.0.read_fine(self.relative(now));
+        let reading = rule.rule.0.read_fine(now);
         (self.ahead(rule, self.word.load(Ordering::Relaxed), reading), reading)
     }
 
@@ -198,7 +208,11 @@ impl AtomicDue {
     #[inline]
     fn ahead(&self, rule: &Enrolled<Fine>, word: u64, reading: Reading) -> u64 {
         if word >> DUE_BITS == rule.stamp() {
-            return rule.rule.0.ahead(word & DUE, reading.granted);
+            return if word & DUE == 0 {
+                0
+            } else {
+                rule.rule.0.readable(ahead_of(word & DUE, reading.granted))
+            };
         }
         let held = self.held(rule, word, reading.now);
         rule.rule.0.carried(&held.writer.rule.0, held.ahead)
@@ -217,25 +231,11 @@ impl AtomicDue {
             (0, _) => Held { granted, ahead: 0, is_readable: true, writer },
             (_, false) => Held { granted, ahead: schedule.extent(), is_readable, writer },
             (due, true) => {
-                let ahead = due.saturating_sub(granted);
+                let ahead = ahead_of(due, granted);
                 let (ahead, is_readable) = (schedule.readable(ahead), schedule.is_readable(ahead));
                 Held { granted, ahead, is_readable, writer }
             }
         }
-    }
-
-    #[inline]
-    fn relative(&self, now: Moment) -> Moment {
-        match now.nanos().checked_sub(self.origin.nanos()) {
-            Some(since) if since <= LAST => Moment::from_nanos(since),
-            _ => self.beyond(now),
-        }
-    }
-
-    /// A moment before the limiter's time begins, or after it stands still.
-    #[cold]
-    fn beyond(&self, now: Moment) -> Moment {
-        if now < self.origin { Moment::ORIGIN } else { Moment::from_nanos(LAST) }
     }
 }
 
@@ -251,11 +251,19 @@ struct Held<'a> {
 impl Held<'_> {
     /// The word of a key so far ahead, in the same terms.
     fn with_ahead(&self, ahead: u64) -> u64 {
-        pack(self.writer.stamp(), self.granted + ahead)
+        pack(self.writer.stamp(), self.granted.wrapping_add(ahead))
     }
 }
 
+/// How far a due time lies ahead of `granted`: the difference of their last bits, less than half their range.
 #[inline]
-const fn pack(stamp: u64, due: u64) -> u64 {
-    stamp << DUE_BITS | due
+const fn ahead_of(due: u64, granted: u64) -> u64 {
+    let difference = due.wrapping_sub(granted) & DUE;
+    if difference <= FARTHEST { difference } else { 0 }
+}
+
+/// A word that is never taken for one that nobody used.
+#[inline]
+fn pack(stamp: u64, due: u64) -> u64 {
+    stamp << DUE_BITS | (due & DUE).max(1)
 }

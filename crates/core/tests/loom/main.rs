@@ -37,7 +37,7 @@ fn at(millis: u64) -> Moment {
 #[test]
 fn two_threads_take_the_last_unit_of_a_limiter_once() {
     explore(|| {
-        let limiter = Arc::new(AtomicDue::new(at(0)));
+        let limiter = Arc::new(AtomicDue::new());
         let rule = Arc::new(limiter.enrol(&bucket(1)).unwrap());
         let other = {
             let (limiter, rule) = (limiter.clone(), rule.clone());
@@ -52,7 +52,7 @@ fn two_threads_take_the_last_unit_of_a_limiter_once() {
 #[test]
 fn a_settlement_and_a_decision_at_once_both_count() {
     explore(|| {
-        let limiter = Arc::new(AtomicDue::new(at(0)));
+        let limiter = Arc::new(AtomicDue::new());
         let rule = Arc::new(limiter.enrol(&bucket(10)).unwrap());
         let mut charge = limiter.decide(&rule, at(0), Cost::of(4)).admitted().unwrap();
         let other = {
@@ -68,7 +68,7 @@ fn a_settlement_and_a_decision_at_once_both_count() {
 #[test]
 fn a_quota_changes_under_way_without_losing_a_unit() {
     explore(|| {
-        let limiter = Arc::new(AtomicDue::new(at(0)));
+        let limiter = Arc::new(AtomicDue::new());
         let old = Arc::new(limiter.enrol(&bucket(10)).unwrap());
         let new = limiter.enrol(&bucket(20)).unwrap();
         let other = {
@@ -84,7 +84,7 @@ fn a_quota_changes_under_way_without_losing_a_unit() {
 #[test]
 fn requests_over_two_limiters_are_charged_by_both_or_by_none() {
     explore(|| {
-        let limiters = Arc::new([AtomicDue::new(at(0)), AtomicDue::new(at(0))]);
+        let limiters = Arc::new([AtomicDue::new(), AtomicDue::new()]);
         let rules =
             Arc::new([limiters[0].enrol(&bucket(1)).unwrap(), limiters[1].enrol(&bucket(1)).unwrap()]);
         let ask = |order: [usize; 2]| {

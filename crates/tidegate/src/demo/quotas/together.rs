@@ -14,7 +14,7 @@ const NAMES: [&str; 2] = ["caller", "service"];
 pub(super) fn write(page: &mut dyn Write) -> Result<(), Problem> {
     heading(page, "6  Charged by all or by none", "caller 100/min, and service 10/s")?;
     let now = Moment::ORIGIN;
-    let limiters = [AtomicDue::new(now), AtomicDue::new(now)];
+    let limiters = [AtomicDue::new(), AtomicDue::new()];
     let rules = [
         limiters[0].enrol(&TokenBucket::new(Quota::per_minute(Cost::of(100))?))?,
         limiters[1].enrol(&TokenBucket::new(Quota::per_second(Cost::of(10))?))?,
