@@ -28,6 +28,38 @@ fn quotas() -> impl Strategy<Value = Quota> {
     })
 }
 
+/// Quotas, costs and moments as far apart as they can be.
+fn wild_quotas() -> impl Strategy<Value = Quota> {
+    let amounts = || {
+        prop_oneof![
+            Just(Cost::from_micros(1)),
+            Just(Cost::ONE),
+            Just(Cost::MAX),
+            wild().prop_map(Cost::from_micros)
+        ]
+    };
+    let longest = 400 * 86_400_000_000_000_u64;
+    let windows =
+        prop_oneof![Just(1_000), Just(longest), 1_000..longest, (10_u32..54).prop_map(|bits| 1 << bits)];
+    (amounts(), windows, prop::option::of(amounts())).prop_filter_map(
+        "too long",
+        |(amount, window, burst)| {
+            let quota = Quota::new(amount, Duration::from_nanos(window)).ok()?;
+            burst.map_or(Some(quota), |burst| quota.with_burst(burst).ok())
+        },
+    )
+}
+
+/// Numbers of every size, and those next to the ends.
+fn wild() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        (any::<u64>(), 0_u32..64).prop_map(|(number, bits)| number >> bits),
+        0_u64..3,
+        (u64::MAX - 3)..
+    ]
+}
+
 /// Steps between requests and costs, both as thousandths of the quota's lead and burst.
 fn traffic() -> impl Strategy<Value = Vec<(u64, u64)>> {
     prop::collection::vec((0_u64..400, 0_u64..700), 1..60)
@@ -332,18 +364,20 @@ proptest! {
 
     #[test]
     fn nothing_panics_whatever_the_moments_and_costs(
-        quota in quotas(),
-        waiting in 0_u64..u64::MAX,
-        max_wait in 0_u64..u64::MAX,
-        steps in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 1..40),
+        quotas in (prop_oneof![quotas(), wild_quotas()], wild_quotas()).prop_map(|(one, other)| [one, other]),
+        waiting in [wild(), wild()],
+        max_wait in [wild(), wild()],
+        steps in prop::collection::vec((wild(), wild(), wild()), 1..40),
     ) {
-        let flat = Quota::new(quota.amount(), quota.window()).unwrap();
-        exercise(&TokenBucket::new(quota), &steps);
-        if let Ok(rule) = LeakyBucket::new(flat, Cost::from_micros(waiting)) {
-            exercise(&rule, &steps);
+        let flat = quotas.map(|quota| Quota::new(quota.amount(), quota.window()).unwrap());
+        exercise(&quotas.map(TokenBucket::new), &steps);
+        let leaky = [0, 1].map(|rule| LeakyBucket::new(flat[rule], Cost::from_micros(waiting[rule])));
+        if let [Ok(one), Ok(other)] = leaky {
+            exercise(&[one, other], &steps);
         }
-        if let Ok(rule) = Smooth::new(quota, Duration::from_nanos(max_wait)) {
-            exercise(&rule, &steps);
+        let smooth = [0, 1].map(|rule| Smooth::new(quotas[rule], Duration::from_nanos(max_wait[rule])));
+        if let [Ok(one), Ok(other)] = smooth {
+            exercise(&[one, other], &steps);
         }
     }
 
@@ -438,32 +472,44 @@ where
     Ok(())
 }
 
-/// Runs a rule, its shell and its table over anything.
-fn exercise<R>(rule: &R, steps: &[(u64, u64, u64)])
+/// Runs two rules in turn, their shell and their table over anything.
+fn exercise<R>(rules: &[R; 2], steps: &[(u64, u64, u64)])
 where
     R: Algorithm<Time = Moment, State = Due> + tidegate_core::rate::DueRule,
 {
     let limiter = AtomicDue::new();
     let table = DueTable::new(MaxKeys::new(10).expect("ten keys"), 7);
-    let fine = limiter.enrol(rule).expect("the first rule");
-    let packed = table.enrol(rule).expect("the first rule");
-    let mut state = rule.fresh(Moment::ORIGIN);
-    for &(now, cost, true_cost) in steps {
+    let fine = rules.each_ref().map(|rule| limiter.enrol(rule).expect("two rules"));
+    let packed = rules.each_ref().map(|rule| table.enrol(rule).expect("two rules"));
+    let mut state = rules[0].fresh(Moment::ORIGIN);
+    for (step, &(now, cost, true_cost)) in steps.iter().enumerate() {
         let (now, cost, true_cost) =
             (Moment::from_nanos(now), Cost::from_micros(cost), Cost::from_micros(true_cost));
         let key = table.key(&(cost.micros() % 5));
+        // The rule that decides, and the one that settles.
+        let (one, other) = (step % 2, step / 2 % 2);
+        let rule = &rules[one];
         if let Verdict::Admit(mut charge) = rule.decide(&mut state, now, cost) {
             rule.settle(&mut state, now, &mut charge, true_cost);
         }
-        if let Verdict::Admit(mut charge) = limiter.decide(&fine, now, cost) {
-            limiter.settle(&fine, now, &mut charge, true_cost);
+        if let Verdict::Admit(mut charge) = limiter.decide(&fine[one], now, cost) {
+            limiter.settle(&fine[other], now, &mut charge, true_cost);
         }
-        if let Verdict::Admit(mut charge) = table.decide(&packed, key, now, cost) {
-            table.settle(&packed, key, now, &mut charge, true_cost);
+        if let Verdict::Admit(mut charge) = table.decide(&packed[one], key, now, cost) {
+            table.settle(&packed[other], key, now, &mut charge, true_cost);
         }
-        let _ = (rule.usage(&state, now), limiter.usage(&fine, now), table.usage(&packed, key, now));
-        let _ = (rule.peek(&state, now, true_cost), limiter.peek(&fine, now, true_cost));
+        for rule in 0..2 {
+            let _ = (limiter.usage(&fine[rule], now), table.usage(&packed[rule], key, now));
+            let _ =
+                (limiter.peek(&fine[rule], now, true_cost), table.peek(&packed[rule], key, now, true_cost));
+        }
+        let _ = (rule.usage(&state, now), rule.peek(&state, now, true_cost), rule.is_idle(&state, now));
         table.each(now, |_| ());
-        rule.carry(rule, &mut state, now);
+        rules[1 - one].carry(rule, &mut state, now);
     }
+    let [last, heir] = fine;
+    let now = Moment::from_nanos(steps[0].0);
+    limiter.retire(last, &heir, now);
+    let [last, heir] = packed;
+    table.retire(last, &heir, now);
 }

@@ -173,7 +173,7 @@ impl Counters for DueSlots {
                     return slot;
                 }
                 let ahead = after.carried_on(before, self.held(&rule, slot, now).ahead);
-                slot.with_due(heir.stamp(), granted + ahead.min(room(after, header, granted)))
+                slot.with_due(heir.stamp(), granted.wrapping_add(ahead.min(room(after, header, granted))))
             });
         }
         self.rules.retire(rule.serial);

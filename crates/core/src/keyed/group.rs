@@ -205,7 +205,7 @@ impl Group {
             rules.with_writer(slot, |schedule| {
                 let base = schedule.granted(tidied);
                 let ahead = slot.due_since(base).saturating_sub(base).min(schedule.extent());
-                slot.with_due(slot.stamp(), schedule.granted(now) + ahead)
+                slot.with_due(slot.stamp(), schedule.granted(now).wrapping_add(ahead))
             })
         });
         loop {

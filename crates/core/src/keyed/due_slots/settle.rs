@@ -69,7 +69,7 @@ impl DueSlots {
             let group = self.group(probe, distance);
             let (now, header) = self.keep_up(group, rule, now);
             let granted = rule.rule.0.granted(now);
-            let due = granted + after;
+            let due = granted.wrapping_add(after);
             let new = Slot::new(identity(probe.tag, distance), rule.stamp(), due);
             (0..SLOTS).find_map(|index| {
                 let slot = group.slot(index);

@@ -105,7 +105,7 @@ impl DueSlots {
         }
         let (now, _) = self.keep_up(spot.group, rule, spot.now);
         if now != spot.now {
-            spot.group.swap(spot.index, new, new.moved_to(schedule.granted(now) + after));
+            spot.group.swap(spot.index, new, new.moved_to(schedule.granted(now).wrapping_add(after)));
         }
         true
     }
@@ -123,6 +123,6 @@ pub(super) struct Held<'a> {
 impl Held<'_> {
     /// The same slot of a key so far ahead, in the same terms.
     pub(super) fn with_ahead(&self, slot: Slot, ahead: u64) -> Slot {
-        slot.with_due(self.writer.stamp(), self.granted + ahead)
+        slot.with_due(self.writer.stamp(), self.granted.wrapping_add(ahead))
     }
 }

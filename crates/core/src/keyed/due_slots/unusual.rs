@@ -66,7 +66,7 @@ impl DueSlots {
         let ahead = self.ahead(rule, spot.slot, spot.now, granted);
         let (new, verdict) = match schedule.ask(Reading { now, granted }, ahead, cost) {
             Verdict::Admit((after, wait)) => {
-                let due = granted + after;
+                let due = granted.wrapping_add(after);
                 (spot.slot.with_due(rule.stamp(), due), Verdict::Admit(charge_until(rule, cost, due, wait)))
             }
             Verdict::Refuse(refusal) => {

@@ -89,7 +89,7 @@ impl DueSlots {
         let reading = schedule.read_packed(now);
         let (ahead, grains) = (slot.ahead_of(reading.granted), schedule.grains(cost));
         if let Some(after) = schedule.at_once(ahead, grains) {
-            return admit(word, slot, reading.granted + after).map(Verdict::Admit);
+            return admit(word, slot, reading.granted.wrapping_add(after)).map(Verdict::Admit);
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
         schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
