@@ -16,11 +16,13 @@
 mod atomic_due;
 mod lives;
 mod locked;
+mod resets;
 mod roster;
 
 pub use atomic_due::AtomicDue;
 pub(crate) use lives::Lives;
 pub use locked::Locked;
 pub(crate) use locked::Written;
+pub(crate) use resets::Resets;
 pub use roster::{Enrolled, Fine, Packed};
 pub(crate) use roster::{Roster, Writer};

@@ -193,3 +193,39 @@ fn a_limiter_never_used_is_fresh_at_every_moment() {
         }
     }
 }
+
+#[test]
+fn a_charge_of_before_a_reset_is_not_given_back_from_what_others_took_since() {
+    let (limiter, table, rule) = (AtomicDue::new(), table(), bucket(10, 10));
+    let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
+    let (key, other) = (table.key("caller"), table.key("other"));
+    let mut first = limiter.decide(&fine, at(0), Cost::of(10)).admitted().unwrap();
+    let mut packed_first = table.decide(&packed, key, at(0), Cost::of(10)).admitted().unwrap();
+    let mut others = table.decide(&packed, other, at(0), Cost::of(10)).admitted().unwrap();
+    limiter.reset();
+    table.reset(&packed, key, at(0));
+    let mut second = limiter.decide(&fine, at(0), Cost::of(10)).admitted().unwrap();
+    let mut packed_second = table.decide(&packed, key, at(0), Cost::of(10)).admitted().unwrap();
+    limiter.refund(&fine, at(0), &mut first);
+    table.refund(&packed, key, at(0), &mut packed_first);
+    assert!(!limiter.decide(&fine, at(0), Cost::ONE).is_admit());
+    assert!(!table.decide(&packed, key, at(0), Cost::ONE).is_admit());
+    // What was taken since, and what other keys took, is given back.
+    limiter.refund(&fine, at(0), &mut second);
+    table.refund(&packed, key, at(0), &mut packed_second);
+    table.refund(&packed, other, at(0), &mut others);
+    assert!(limiter.decide(&fine, at(0), Cost::of(10)).is_admit());
+    assert!(table.decide(&packed, key, at(0), Cost::of(10)).is_admit());
+    assert!(table.decide(&packed, other, at(0), Cost::of(10)).is_admit());
+}
+
+#[test]
+fn what_is_taken_at_the_origin_can_be_given_back_to_the_grain() {
+    let (limiter, rule) = (AtomicDue::new(), bucket(5, 3));
+    let fine = limiter.enrol(&rule).unwrap();
+    for cost in [Cost::ZERO, Cost::of(3)] {
+        let mut charge = limiter.decide(&fine, Moment::ORIGIN, cost).admitted().unwrap();
+        limiter.refund(&fine, Moment::ORIGIN, &mut charge);
+        assert_eq!(limiter.usage(&fine, Moment::ORIGIN).used, Cost::ZERO);
+    }
+}

@@ -45,7 +45,7 @@ use super::key::{Key, MaxKeys};
 use super::table::{Counter, Counters, Table};
 use super::word::{Beat, FARTHEST, Header, PATIENCE, Slot};
 use crate::rate::{DueRule, Reading, Schedule};
-use crate::shell::{Enrolled, Packed, Roster};
+use crate::shell::{Enrolled, Packed, Resets, Roster};
 use crate::sync::{AtomicU64, Ordering};
 use crate::units::{Cost, Invalid, Moment};
 use crate::verdict::{Charge, Usage, Verdict};
@@ -114,6 +114,7 @@ pub struct DueSlots {
     /// The first slot of this group is the counter that newcomers of a full table share.
     overflow: Group,
     overflowed: AtomicU64,
+    resets: Resets,
     /// Beats for which a group need not be tidied.
     patience: AtomicU64,
 }
@@ -156,11 +157,14 @@ impl Counters for DueSlots {
     }
 
     fn reset(&self, rule: &Self::Rule, key: Key, now: Moment) {
-        while let Some(spot) = self.find(rule, self.probe(key), now) {
-            if spot.group.swap(spot.index, spot.slot, Slot::VACANT) {
-                return;
+        let probe = self.probe(key);
+        self.resets.reset(probe.fingerprint(), || {
+            while let Some(spot) = self.find(rule, probe, now) {
+                if spot.group.swap(spot.index, spot.slot, Slot::VACANT) {
+                    return;
+                }
             }
-        }
+        });
     }
 
     fn retire(&self, rule: Self::Rule, heir: &Self::Rule, now: Moment) {
@@ -211,7 +215,14 @@ impl DueSlots {
     fn new(max_keys: MaxKeys) -> Self {
         let groups = (0..max_keys.groups(SLOTS)).map(|_| Group::vacant()).collect();
         let (overflowed, patience) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
-        Self { rules: Roster::new(), groups, overflow: Group::vacant(), overflowed, patience }
+        Self {
+            rules: Roster::new(),
+            groups,
+            overflow: Group::vacant(),
+            overflowed,
+            resets: Resets::new(),
+            patience,
+        }
     }
 
     /// Corrects a charge in the terms of the rule that wrote the key's slot; false when another thread was faster.
@@ -232,12 +243,19 @@ impl DueSlots {
         if let Some(spot) = spot {
             let held = self.held(rule, spot.slot, spot.now);
             let schedule = &held.writer.rule.0;
-            let correction = self.rules.correction(&held.writer, spot.now, held.ahead, charge, costs);
+            let reading = Reading { now: spot.now, granted: held.granted };
+            let correction = self.rules.correction(&held.writer, reading, held.ahead, charge, costs);
+            let is_forgotten = || self.resets.has_reset(probe.fingerprint(), charge.serial);
+            let correction = if charge.is_overflow() { correction } else { correction.unless(is_forgotten) };
             let after = schedule.corrected(held.ahead, correction);
-            let after = after.min(room(schedule, spot.header, held.granted));
+            let after = if schedule.is_in_time(after) {
+                after
+            } else {
+                after.min(room(schedule, spot.header, held.granted))
+            };
             return self.publish(rule, schedule, &spot, held.with_ahead(spot.slot, after), after);
         }
-        let correction = self.rules.correction(&rule.writer(), now, 0, charge, costs);
+        let correction = self.rules.correction(&rule.writer(), rule.rule.0.read(now), 0, charge, costs);
         match rule.rule.0.corrected(0, correction) {
             0 => true,
             after => match self.settle_in(rule, probe, now, after) {
@@ -246,6 +264,12 @@ impl DueSlots {
                 Arrival::Full => self.correct_once(rule, key, now, &charge.shared(), costs),
             },
         }
+    }
+
+    /// What a charge about to be made carries of its rule, and of how many resets there were.
+    #[inline]
+    fn number(&self, rule: &Enrolled<Packed>) -> u32 {
+        self.resets.count() | rule.serial
     }
 
     /// How far ahead a key is, and by which reading.
@@ -266,6 +290,6 @@ fn room(schedule: &Schedule, header: Header, granted: u64) -> u64 {
     schedule.granted(header.tidied().start()).saturating_add(FARTHEST).saturating_sub(granted)
 }
 
-fn charge_until(rule: &Enrolled<Packed>, cost: Cost, due: u64, wait: Duration) -> Charge {
-    Charge::new(cost, due).with_wait(wait).made_under(rule.serial)
+fn charge_until(number: u32, cost: Cost, due: u64, wait: Duration) -> Charge {
+    Charge::new(cost, due).with_wait(wait).made_under(number)
 }

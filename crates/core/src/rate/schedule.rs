@@ -138,6 +138,16 @@ pub(crate) enum Correction {
     Less(u64),
 }
 
+impl Correction {
+    /// This, but nothing is given back if what was taken has been forgotten.
+    pub(crate) fn unless(self, is_forgotten: impl FnOnce() -> bool) -> Self {
+        match self {
+            Self::Less(grains) if grains > 0 && is_forgotten() => Self::Less(0),
+            Self::Less(_) | Self::More(_) => self,
+        }
+    }
+}
+
 impl Schedule {
     /// The schedule in ticks of a nanosecond.
     pub(crate) fn fine(terms: Terms) -> Self {
@@ -233,6 +243,11 @@ impl Schedule {
         ahead <= self.most_credible
     }
 
+    /// Whether a key can be so far ahead of a thread that is not late.
+    pub(crate) const fn is_in_time(&self, ahead: u64) -> bool {
+        ahead <= self.most_ahead
+    }
+
     /// How many grains the clock must at least have granted since a moment of which a key is so far ahead.
     const fn overdue(&self, ahead: u64) -> u64 {
         ahead.saturating_sub(self.most_ahead)
@@ -303,7 +318,7 @@ impl Schedule {
     /// How far ahead a key is once it has been corrected. A key that is further ahead than it can be is so of a
     /// late moment: its debt counts from a later one, which is not known, and therefore from the end of the slack.
     pub(crate) fn corrected(&self, ahead: u64, correction: Correction) -> u64 {
-        let most = if self.overdue(ahead) == 0 { self.most_ahead } else { self.most_credible };
+        let most = if self.is_in_time(ahead) { self.most_ahead } else { self.most_credible };
         match correction {
             Correction::More(grains) => ahead.saturating_add(grains).min(most),
             Correction::Less(grains) => ahead.saturating_sub(grains),
@@ -330,7 +345,7 @@ impl Schedule {
     /// How far ahead a key goes on under this schedule for good that was `ahead` under `before`: as much as a key
     /// can be ahead. What it owes beyond that could not be told from a clock set back, and is forgiven.
     pub(crate) fn carried_on(&self, before: &Self, ahead: u64) -> u64 {
-        let most = if before.overdue(ahead) == 0 { self.most_ahead } else { self.most_credible };
+        let most = if before.is_in_time(ahead) { self.most_ahead } else { self.most_credible };
         self.carried(before, ahead).min(most)
     }
 

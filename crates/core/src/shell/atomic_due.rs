@@ -9,7 +9,7 @@
 //! terms of the rule that wrote the word, so a charge of a small plan never cuts down what a large one consumed.
 //!
 //! Every word is whole in itself: no other memory is published through it, so relaxed ordering is
-//! enough.
+//! enough, but for what a settlement must know of a reset.
 //!
 //! 60 bits hold the last bits of a due time, on a clock that counts from the driver's origin. A grain takes a
 //! nanosecond or more, so they run over once in 36 years, and a word can be read as long as its due time
@@ -19,6 +19,7 @@
 
 use std::time::Duration;
 
+use super::resets::Resets;
 use super::roster::{Enrolled, Fine, Roster, Writer};
 use crate::rate::{DueRule, Reading};
 use crate::sync::{AtomicU64, Ordering};
@@ -49,6 +50,7 @@ const FARTHEST: u64 = DUE / 2;
 #[derive(Debug)]
 pub struct AtomicDue {
     word: AtomicU64,
+    resets: Resets,
     rules: Roster<Fine>,
 }
 
@@ -62,7 +64,7 @@ impl AtomicDue {
     /// A fresh limiter.
     #[must_use]
     pub fn new() -> Self {
-        Self { word: AtomicU64::new(0), rules: Roster::new() }
+        Self { word: AtomicU64::new(0), resets: Resets::new(), rules: Roster::new() }
     }
 
     /// Makes a rule known, so that it can be decided with.
@@ -81,7 +83,7 @@ impl AtomicDue {
             }
             let (before, after) = (&rule.rule.0, &heir.rule.0);
             let ahead = after.carried_on(before, self.held(&rule, word, now).ahead);
-            pack(heir.stamp(), after.granted(now).wrapping_add(ahead))
+            word_of(heir.stamp(), after.granted(now), ahead)
         });
         self.rules.retire(rule.serial);
     }
@@ -110,8 +112,9 @@ impl AtomicDue {
         let (ahead, grains) = (ahead_of(due, reading.granted), schedule.grains(cost));
         if let Some(after) = schedule.at_once(ahead, grains) {
             let due = reading.granted.wrapping_add(after);
+            let number = self.resets.count() | rule.serial;
             let is_ours = self.swap(word, pack(rule.stamp(), due)).is_ok();
-            return is_ours.then(|| Verdict::Admit(Charge::new(cost, due).made_under(rule.serial)));
+            return is_ours.then(|| Verdict::Admit(Charge::new(cost, due).made_under(number)));
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
         schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
@@ -136,9 +139,10 @@ impl AtomicDue {
                 }
             };
             let due = reading.granted.wrapping_add(after);
-            match self.swap(word, pack(rule.stamp(), due)) {
+            let number = self.resets.count() | rule.serial;
+            match self.swap(word, word_of(rule.stamp(), reading.granted, after)) {
                 Ok(()) => {
-                    return Verdict::Admit(Charge::new(cost, due).made_under(rule.serial).with_wait(wait));
+                    return Verdict::Admit(Charge::new(cost, due).made_under(number).with_wait(wait));
                 }
                 Err(found) => word = found,
             }
@@ -162,8 +166,9 @@ impl AtomicDue {
         let Some(taken) = charge.close(true_cost) else { return };
         self.change(|word| {
             let held = self.held(rule, word, now);
-            let costs = (taken, true_cost);
-            let correction = self.rules.correction(&held.writer, now, held.ahead, charge, costs);
+            let (reading, costs) = (Reading { now, granted: held.granted }, (taken, true_cost));
+            let correction = self.rules.correction(&held.writer, reading, held.ahead, charge, costs);
+            let correction = correction.unless(|| self.resets.has_reset(0, charge.serial));
             held.with_ahead(held.writer.rule.0.corrected(held.ahead, correction))
         });
     }
@@ -173,9 +178,12 @@ impl AtomicDue {
         self.settle(rule, now, charge, Cost::ZERO);
     }
 
-    /// Forgets everything consumed.
+    /// Forgets everything consumed. Charges that are open get nothing back any more.
     pub fn reset(&self) {
-        self.word.store(0, Ordering::Relaxed);
+        // Release pairs with the acquire of a settlement.
+        self.resets.reset(0, || {
+            self.word.swap(0, Ordering::Release);
+        });
     }
 
     /// This limiter with a rule and a moment, as one of several that a request is charged by together.
@@ -188,9 +196,10 @@ impl AtomicDue {
     }
 
     fn change(&self, change: impl Fn(u64) -> u64) {
-        let mut word = self.word.load(Ordering::Relaxed);
-        while let Err(found) = self.swap(word, change(word)) {
-            word = found;
+        // Acquire pairs with the release of a reset: who changes what was written since knows of it.
+        let mut word = self.word.load(Ordering::Acquire);
+        while self.swap(word, change(word)).is_err() {
+            word = self.word.load(Ordering::Acquire);
         }
     }
 
@@ -251,7 +260,7 @@ struct Held<'a> {
 impl Held<'_> {
     /// The word of a key so far ahead, in the same terms.
     fn with_ahead(&self, ahead: u64) -> u64 {
-        pack(self.writer.stamp(), self.granted.wrapping_add(ahead))
+        word_of(self.writer.stamp(), self.granted, ahead)
     }
 }
 
@@ -260,6 +269,13 @@ impl Held<'_> {
 const fn ahead_of(due: u64, granted: u64) -> u64 {
     let difference = due.wrapping_sub(granted) & DUE;
     if difference <= FARTHEST { difference } else { 0 }
+}
+
+/// The word of a key that is so far ahead of `granted`. Who has nothing taken at the very origin is as one that nobody
+/// used.
+fn word_of(stamp: u64, granted: u64, ahead: u64) -> u64 {
+    let due = granted.wrapping_add(ahead);
+    if ahead == 0 && due & DUE == 0 { 0 } else { pack(stamp, due) }
 }
 
 /// A word that is never taken for one that nobody used.

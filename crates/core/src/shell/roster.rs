@@ -1,13 +1,18 @@
 use std::borrow::Cow;
 use std::sync::PoisonError;
 
-use crate::rate::{Correction, Schedule};
+use crate::rate::{Correction, Reading, Schedule};
 use crate::sync::RwLock;
-use crate::units::{Cost, Invalid, Moment};
+use crate::units::{Cost, Invalid};
 use crate::verdict::Charge;
 
 /// Rules one shell can know at once. A state word spends four bits on saying which one wrote it.
 const PLACES: u32 = 16;
+
+/// Bits of a rule's number; the bits above it in a charge count resets. Within 20 bits, a place is let 65 536 times before
+/// a number comes again.
+pub(super) const SERIAL_BITS: u32 = 20;
+const SERIAL: u32 = (1 << SERIAL_BITS) - 1;
 
 /// A rule that a shell knows, and can therefore meet in the states it keeps.
 ///
@@ -119,7 +124,7 @@ impl<R: Clone> Roster<R> {
     pub(crate) fn retire(&self, serial: u32) {
         let mut place = self.place(serial).write().unwrap_or_else(PoisonError::into_inner);
         if place.serial == serial {
-            *place = Place { serial: serial.wrapping_add(PLACES), rule: None };
+            *place = Place { serial: (serial + PLACES) & SERIAL, rule: None };
         }
     }
 
@@ -154,28 +159,29 @@ impl<R: Clone> Roster<R> {
 }
 
 impl<R: Scheduled> Roster<R> {
-    /// What settling `charge` comes to for a word whose writer sees its key `ahead` at `now`, whichever rule made
+    /// What settling `charge` comes to for a word whose writer sees its key so far ahead, whichever rule made
     /// the charge. When that one has been retired, nothing is given back any more.
     pub(crate) fn correction(
         &self,
         writer: &Writer<'_, R>,
-        now: Moment,
+        Reading { now, granted }: Reading,
         ahead: u64,
         charge: &Charge,
         (taken, true_cost): (Cost, Cost),
     ) -> Correction {
         let schedule = writer.rule.schedule();
-        if charge.serial == writer.serial {
-            let seen = schedule.seen(schedule.granted(now), ahead);
+        let serial = charge.serial & SERIAL;
+        if serial == writer.serial {
+            let seen = schedule.seen(granted, ahead);
             return schedule.correction(seen, charge.mark, taken, true_cost);
         }
-        match self.numbered(charge.serial) {
+        match self.numbered(serial) {
             Some(maker) => {
                 let maker = maker.schedule();
                 let correction = maker.correction(maker.granted(now), charge.mark, taken, true_cost);
                 schedule.carried_correction(maker, correction)
             }
-            None => schedule.correction(schedule.granted(now), 0, taken, true_cost),
+            None => schedule.correction(granted, 0, taken, true_cost),
         }
     }
 }

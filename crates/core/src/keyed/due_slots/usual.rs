@@ -18,7 +18,7 @@ pub struct Foreseen<'a> {
     slot: Slot,
     due: u64,
     cost: Cost,
-    rule: &'a Enrolled<Packed>,
+    number: u32,
 }
 
 impl Foreseen<'_> {
@@ -27,7 +27,7 @@ impl Foreseen<'_> {
     #[must_use]
     pub fn take(self) -> Option<Charge> {
         let is_ours = swap(self.word, self.slot, self.slot.moved_to(self.due));
-        is_ours.then(|| charge_until(self.rule, self.cost, self.due, Duration::ZERO))
+        is_ours.then(|| charge_until(self.number, self.cost, self.due, Duration::ZERO))
     }
 }
 
@@ -43,8 +43,9 @@ impl DueSlots {
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
         self.answer(rule, probe, distance, now, cost, |word, slot, due| {
+            let number = self.number(rule);
             let is_ours = swap(word, slot, slot.moved_to(due));
-            is_ours.then(|| charge_until(rule, cost, due, Duration::ZERO))
+            is_ours.then(|| charge_until(number, cost, due, Duration::ZERO))
         })
     }
 
@@ -52,13 +53,13 @@ impl DueSlots {
     #[inline(always)]
     pub(super) fn foresee<'a>(
         &'a self,
-        rule: &'a Enrolled<Packed>,
+        rule: &Enrolled<Packed>,
         probe: Probe,
         now: Moment,
         cost: Cost,
     ) -> Option<Verdict<Foreseen<'a>>> {
         self.answer(rule, probe, 0, now, cost, |word, slot, due| {
-            Some(Foreseen { word, slot, due, cost, rule })
+            Some(Foreseen { word, slot, due, cost, number: self.number(rule) })
         })
     }
 
