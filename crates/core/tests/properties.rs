@@ -203,6 +203,31 @@ proptest! {
     }
 
     #[test]
+    fn n_by_one_take_of_a_table_what_they_cost_and_60_billionths_of_the_burst_each(
+        quota in prop_oneof![
+            quotas(),
+            (1_000_000_000_u64..2_000_000_000_000, 1_u64..2_000_000).prop_filter_map("too long", |(units, seconds)| {
+                Quota::new(Cost::units(units).unwrap(), Duration::from_secs(seconds)).ok()
+            }),
+        ],
+        count in 1_u64..50,
+        share_of_burst in 0_u64..20,
+    ) {
+        let table = DueTable::new(MaxKeys::new(10).unwrap(), 7);
+        let rule = table.enrol(&TokenBucket::new(quota)).unwrap();
+        let key = table.key("caller");
+        let cost = Cost::from_micros(share(quota.burst().micros(), share_of_burst).max(1));
+        let taken = (0..count).filter(|_| table.decide(&rule, key, start(), cost).is_admit()).count() as u64;
+        let used = table.usage(&rule, key, start()).used.micros();
+        let exact = taken * cost.micros();
+        // A tick is never finer than a nanosecond.
+        let nanosecond = 2 * quota.amount().micros().div_ceil(u64::try_from(quota.window().as_nanos()).unwrap());
+        let rounded = share(quota.burst().micros(), 60) / 1_000_000;
+        prop_assert!(used >= exact, "{used} of {exact}");
+        prop_assert!(used <= exact + (taken + 1) * (rounded.max(nanosecond) + 1), "{used} of {exact}");
+    }
+
+    #[test]
     fn a_refund_restores_what_was(quota in quotas(), traffic in traffic(), cost in 0_u64..1_000) {
         let rule = TokenBucket::new(quota);
         let mut now = start();

@@ -66,20 +66,22 @@ pub(crate) struct Pace {
 impl Pace {
     /// The clock of `quota` with ticks of a nanosecond, exact for ever.
     pub(crate) fn fine(quota: &Quota) -> Self {
-        let pace = Self::new(quota, 0);
+        let pace = Self::new(quota, 0, power_of_ten_from);
         if pace.earned == pace.ticks { Self { earned: BINARY, ticks: BINARY, ..pace } } else { pace }
     }
 
     /// The clock of `quota` with ticks of 2^shift ns. What a tick earns is rounded up to a fraction of 2^63, so
     /// that reading the clock is one multiplication; that grants a grain a tick too early now and then, and
-    /// never more than one grain in all.
+    /// never more than one grain in all. Where a tick grants units, a grain is the fewest whole ones that take a tick:
+    /// at most two ticks' worth.
     pub(crate) fn packed(quota: &Quota, shift: u32) -> Self {
-        let pace = Self::new(quota, shift);
+        let pace = Self::new(quota, shift, |fewest| fewest);
         let slope = narrow((u128::from(pace.earned) << 63).div_ceil(u128::from(pace.ticks)));
         Self { earned: slope, slope, ticks: BINARY, stretch: Stretch::new(slope, BINARY), ..pace }
     }
 
-    fn new(quota: &Quota, shift: u32) -> Self {
+    /// The clock in which a grain is as many units as `coarsen` makes of the fewest that take a tick.
+    fn new(quota: &Quota, shift: u32, coarsen: impl Fn(u128) -> u128) -> Self {
         let micros_per_unit = u128::from(Cost::ONE.micros());
         // A unit is worth `worth / share` ticks.
         let worth = u128::from(nanos_of(quota.window())) * micros_per_unit;
@@ -88,7 +90,7 @@ impl Pace {
             ticks @ 1_000_000.. => (ticks - ticks % 1_000_000, 1),
             ticks @ 1_000.. => (ticks - ticks % 1_000, 1),
             ticks @ 1.. => (ticks, 1),
-            0 => (1, power_of_ten_from(share.div_ceil(worth))),
+            0 => (1, coarsen(share.div_ceil(worth))),
         };
         let (earned, ticks) = lowest_terms(grains * share, worth * units);
         let slope = narrow((u128::from(earned) << 63) / u128::from(ticks));
@@ -312,6 +314,13 @@ mod tests {
         assert_eq!(pace.grains(Cost::of(10)), 1);
         assert_eq!(pace.grains(Cost::of(11)), 2);
         assert_eq!(pace.granted(Moment::from_nanos(5)), 2);
+    }
+
+    #[test]
+    fn a_packed_grain_is_the_fewest_units_that_take_a_tick() {
+        let quota = Quota::per_day(Cost::units(1_000_000_000).unwrap()).unwrap();
+        let pace = Pace::packed(&quota, 21); // 24.3 units a tick
+        assert_eq!((pace.grains(Cost::of(25)), pace.grains(Cost::of(26))), (1, 2));
     }
 
     #[test]

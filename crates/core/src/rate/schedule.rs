@@ -66,7 +66,8 @@ pub trait DueRule {
     fn fine(&self) -> &Schedule;
 
     /// Its arithmetic in ticks coarse enough for the 32 bits that a packed table spends on a key:
-    /// at most 30 billionths of the time in which the quota grants its whole burst.
+    /// at most 30 billionths of the time in which the quota grants its whole burst. A cost is rounded up to whole
+    /// grains, of a tick's worth to two: by less than 60 billionths of the burst.
     fn packed(&self) -> Schedule {
         self.fine().packed()
     }
