@@ -149,7 +149,7 @@ pub enum Retry {
 /// use tidegate_core::{Cost, Moment, Quota};
 ///
 /// let now = Moment::ORIGIN;
-/// let limiter = AtomicDue::new(now);
+/// let limiter = AtomicDue::new();
 /// let rule = limiter.enrol(&TokenBucket::new(Quota::per_second(Cost::ONE)?))?;
 /// let mut charge = limiter.decide(&rule, now, Cost::ONE).admitted().expect("the first of one");
 /// let mut copy = charge.clone();
@@ -207,6 +207,11 @@ impl Charge {
 
     pub(crate) const fn shared(self) -> Self {
         Self { is_overflow: true, ..self }
+    }
+
+    /// How it is corrected where what it was taken from is gone: at the expense of what newcomers share.
+    pub(crate) const fn as_shared(&self) -> Self {
+        Self { is_overflow: true, ..*self }
     }
 
     /// What `cost` counts for this charge: under a boost by three, a third of it, rounded up.

@@ -261,7 +261,7 @@ impl DueSlots {
             after => match self.settle_in(rule, probe, now, after) {
                 Arrival::Settled(_) => true,
                 Arrival::Known => false,
-                Arrival::Full => self.correct_once(rule, key, now, &charge.shared(), costs),
+                Arrival::Full => self.correct_once(rule, key, now, &charge.as_shared(), costs),
             },
         }
     }
