@@ -24,15 +24,16 @@ fn an_idle_cell_goes_to_its_key_or_to_a_newcomer_and_the_other_shares() {
     explore(|| {
         let (table, rule) = table(1);
         let [ann, cid, bob] = ["ann", "cid", "bob"].map(|name| table.key(name));
-        assert!(table.decide(&rule, ann, at(0), Cost::ONE).is_admit());
-        // A second later ann is idle and cid is not.
-        assert!(table.decide(&rule, cid, at(1_000), Cost::ONE).is_admit());
+        // Both have a cell. A second later ann's is idle and cid's is not.
+        for (key, millis) in [(ann, 0), (cid, 0), (cid, 1_000)] {
+            assert!(table.decide(&rule, key, at(millis), Cost::ONE).is_admit());
+        }
         let other = {
             let (table, rule) = (table.clone(), rule.clone());
-            thread::spawn(move || table.decide(&rule, bob, at(1_000), Cost::ONE).admitted().unwrap())
+            thread::spawn(move || table.decide(&rule, ann, at(1_000), Cost::ONE).admitted().unwrap())
         };
-        let own = table.decide(&rule, ann, at(1_000), Cost::ONE).admitted().unwrap();
-        let newcomers = other.join().unwrap();
+        let newcomers = table.decide(&rule, bob, at(1_000), Cost::ONE).admitted().unwrap();
+        let own = other.join().unwrap();
         assert!(own.is_overflow() ^ newcomers.is_overflow());
         assert_eq!(table.overflowed(), 1);
         for key in [ann, bob, cid] {
