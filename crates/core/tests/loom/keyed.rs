@@ -97,6 +97,26 @@ fn a_group_is_tidied_while_a_slower_thread_charges_an_idle_key() {
 }
 
 #[test]
+fn a_group_is_tidied_while_a_thread_that_comes_seconds_late_asks() {
+    explore(|| {
+        let (table, rule) = tidied_table(1);
+        let (ann, bob) = (table.key("ann"), table.key("bob"));
+        assert!(table.decide(&rule, ann, at(26_700), Cost::ONE).is_admit());
+        let other = {
+            let (table, rule) = (table.clone(), rule.clone());
+            thread::spawn(move || assert!(table.decide(&rule, bob, at(26_780), Cost::ONE).is_admit()))
+        };
+        assert!(!table.decide(&rule, ann, at(21_000), Cost::ONE).is_admit());
+        other.join().unwrap();
+        assert!(!table.decide(&rule, ann, at(21_000), Cost::ONE).is_admit());
+        for key in [ann, bob] {
+            assert!(!table.decide(&rule, key, at(26_790), Cost::ONE).is_admit());
+            assert!(table.decide(&rule, key, at(27_800), Cost::ONE).is_admit());
+        }
+    });
+}
+
+#[test]
 fn a_group_is_moved_back_by_two_threads_at_once() {
     explore(|| {
         // Moved twice, a due time of 22 490 ms would read as one just before 100 s, when the group was tidied,
