@@ -52,8 +52,8 @@ use crate::verdict::{Charge, Reason, Refusal, Retry, Usage, Verdict};
 const DEBT: u64 = 8;
 
 /// How late a thread may come without the clock counting as set back, in nanoseconds: 69 seconds.
-/// Longer than a process is stopped for a snapshot, a migration or a slow disk, and as long as a wrong clock may silence
-/// a key beyond its quota. A power of two, so that tables can count it in beats.
+/// Longer than a process is stopped for a snapshot, a migration or a slow disk, and as long as a wrong clock may
+/// silence a key beyond its quota. A power of two, so that tables can count it in beats.
 pub(crate) const SLACK: u64 = 1 << 36;
 
 /// Extents of packed schedules stay below this, so that [`DEBT`] of them leave three quarters of a signed

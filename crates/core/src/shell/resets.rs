@@ -1,8 +1,8 @@
 //! Which charges were made before their key was reset.
 //!
 //! A reset forgets what a key has consumed, and with it what its open charges took. When one of these is refunded
-//! afterwards, what it took is no longer there to be given back: it would be credit for what others took since. From the
-//! due number alone that cannot be told, for a charge before the reset and one after it may be the same
+//! afterwards, what it took is no longer there to be given back: it would be credit for what others took since.
+//! From the due number alone that cannot be told, for a charge before the reset and one after it may be the same
 //! stretch of due time. So resets are counted, and a charge carries, in the upper bits of its rule's number, how many
 //! there had been. Whoever would give back asks whether the key was reset since.
 //!

@@ -9,8 +9,8 @@ use crate::verdict::Charge;
 /// Rules one shell can know at once. A state word spends four bits on saying which one wrote it.
 const PLACES: u32 = 16;
 
-/// Bits of a rule's number; the bits above it in a charge count resets. Within 20 bits, a place is let 65 536 times before
-/// a number comes again.
+/// Bits of a rule's number; the bits above it in a charge count resets. Within 20 bits, a place is let 65 536 times
+/// before a number comes again.
 pub(super) const SERIAL_BITS: u32 = 20;
 const SERIAL: u32 = (1 << SERIAL_BITS) - 1;
 
