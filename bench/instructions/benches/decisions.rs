@@ -50,7 +50,7 @@ fn single(quota: Quota) -> Single {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (plenty()), setup = single, config = at_most(61_000))]
+#[bench::admit(args = (plenty()), setup = single, config = at_most(66_000))]
 #[bench::refuse(args = (scarce()), setup = single, config = at_most(88_000))]
 fn single_counter((limiter, rule): Single) -> (Single, u64) {
     let mut admitted = 0;
@@ -82,7 +82,7 @@ fn filled_table(quota: Quota) -> Table {
 
 #[library_benchmark]
 #[bench::known_key_admit(args = (plenty()), setup = filled_table, config = at_most(138_000))]
-#[bench::known_key_refuse(args = (scarce()), setup = filled_table, config = at_most(152_000))]
+#[bench::known_key_refuse(args = (scarce()), setup = filled_table, config = at_most(160_000))]
 #[bench::new_key(args = (plenty()), setup = empty_table, config = at_most(748_000))]
 fn table_of_keys((table, rule): Table) -> (Table, u64) {
     let mut admitted = 0;
@@ -170,8 +170,8 @@ fn three(last: Quota) -> [Single; 3] {
 }
 
 #[library_benchmark]
-#[bench::admit(args = (plenty()), setup = three, config = at_most(787_000))]
-#[bench::refuse(args = (scarce()), setup = three, config = at_most(480_000))]
+#[bench::admit(args = (plenty()), setup = three, config = at_most(820_000))]
+#[bench::refuse(args = (scarce()), setup = three, config = at_most(520_000))]
 fn all_or_none_of_three(limiters: [Single; 3]) -> ([Single; 3], u64) {
     let mut admitted = 0;
     for number in 1..=DECISIONS {

@@ -131,7 +131,7 @@ fn complete(caller: u64) -> impl FnOnce(Admitted) {
 /// The same when the processor has been busy for so long that nobody passes.
 fn shedding(policy: fn(&str) -> String, quota: &str) -> Gate {
     let gate = gate(policy, quota);
-    let readings = Readings { signals: vec![(SignalName::Cpu, 1.0)], limits: Vec::new() };
+    let readings = Readings { signals: vec![(SignalName::Cpu, 1.0)], ..Readings::default() };
     (0..60).for_each(|half| gate.steer(now(500_000 * half), &readings));
     gate
 }

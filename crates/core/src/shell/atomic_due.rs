@@ -29,9 +29,6 @@ use crate::verdict::{Charge, Usage, Verdict};
 
 const DUE_BITS: u32 = 60;
 const DUE: u64 = (1 << DUE_BITS) - 1;
-/// Half of what 60 bits hold: the furthest ahead that a word is read as. Eight extents of 400 days and the slack are
-/// less than half of that.
-const FARTHEST: u64 = DUE / 2;
 
 /// A limiter of the due family shared by threads, without locks.
 ///
@@ -264,11 +261,13 @@ impl Held<'_> {
     }
 }
 
-/// How far a due time lies ahead of `granted`: the difference of their last bits, less than half their range.
+/// How far a due time lies ahead of `granted`: the difference of their last bits, which is negative from half of their
+/// range on. Eight extents of 400 days and the slack are less than that.
 #[inline]
 const fn ahead_of(due: u64, granted: u64) -> u64 {
-    let difference = due.wrapping_sub(granted) & DUE;
-    if difference <= FARTHEST { difference } else { 0 }
+    const ABOVE: u32 = u64::BITS - DUE_BITS;
+    let difference = (due.wrapping_sub(granted) << ABOVE).cast_signed() >> ABOVE;
+    if difference > 0 { difference.cast_unsigned() } else { 0 }
 }
 
 /// The word of a key that is so far ahead of `granted`. Who has nothing taken at the very origin is as one that nobody
