@@ -81,8 +81,13 @@ fn the_snippets_for_autoscalers_are_yaml_and_ask_for_what_there_is() {
         let name = asked.trim_start_matches("max(").trim_end_matches(')');
         assert!(page.contains(&format!("\n{name} ")), "{name}");
     }
-    // An average would divide by the number of instances what is a ratio already.
-    assert!(all("metricType").iter().all(|kind| kind == "Value"));
+    // An average would divide by the number of instances what is a ratio already; and below 1 the ratio is a guess, so that
+    // processor time has to stand beside it.
+    let triggers = documents.iter().flat_map(|texts| texts.windows(4));
+    let triggers: Vec<_> = triggers.filter(|texts| texts[0] == "type" && texts[2] == "metricType").collect();
+    let kinds: Vec<_> = triggers.iter().map(|texts| (texts[1].as_str(), texts[3].as_str())).collect();
+    let cpu = ("cpu", "Utilization");
+    assert_eq!(kinds, [cpu, ("metrics-api", "Value"), cpu, ("prometheus", "Value")]);
 }
 
 /// The cells of a table's rows, without the marks around words.
