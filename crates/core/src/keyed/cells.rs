@@ -12,9 +12,9 @@
 //! | 3 7 5 2 8 1 4 6 (full) | found          | goes on to its next group | goes on |
 //! | 9 . . . . . . .        |                | found | stops at the first vacancy: it is nowhere |
 //!
-//! Keys never leave a slot vacant again: a slot passes from an idle key directly to a newcomer. That is
-//! why a search may stop at a vacancy. What memory the idle key's state had is the newcomer's. Newcomers whose hashes fall into the same of 64 stripes take turns,
-//! so that a key never gets two cells.
+//! Keys never leave a slot vacant again: a slot passes from an idle key directly to a newcomer, with what memory the
+//! idle key's state had. That is why a search may stop at a vacancy. Newcomers whose hashes fall into the same of 64
+//! stripes take turns, so that a key never gets two cells.
 
 use std::time::Duration;
 
