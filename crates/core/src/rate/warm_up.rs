@@ -38,10 +38,11 @@
 //! | it waits    | 0       | 1375 ms | 1125 ms | 875 ms | 625 ms | 500 ms |
 //!
 //! The first four prices sum up to W. With a `max_wait` of 2 s a request costs at most 8 + 4 = 12, which from cold are
-//! 6 s for the store and 2 s beyond it: the extent is 8 s, and no key owes more than 64 s. To make that exact whatever the sizes of the requests, we never
-//! compute the price of a request alone. `worth(level)` is the area from nothing up to a level of the
-//! store, rounded once; a price is the difference of two of those, and in a sum of differences what lies
-//! between cancels. When the store is empty the level goes on below zero, along the line of `s`.
+//! 6 s for the store and 2 s beyond it: the extent is 8 s, and no key owes more than 64 s.
+//!
+//! To make that exact whatever the sizes of the requests, we never compute the price of a request alone. `worth(level)` is
+//! the area from nothing up to a level of the store, rounded once; a price is the difference of two of those, and in a sum of
+//! differences what lies between cancels. When the store is empty the level goes on below zero, along the line of `s`.
 //!
 //! Limits: the store says how long nobody came, not how warm the service is. Source: Guava's
 //! `SmoothWarmingUp`, which computes the same in floating point.
