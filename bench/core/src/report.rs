@@ -89,13 +89,22 @@ fn clock(text: &mut String, measured: &Measured) {
     line(text, "### Ours with and without the clock, ns per decision\n");
     line(
         text,
-        "| mode | keys | spread | threads | touched, then the clock read | not touched | told the moment | clock alone |",
+        "The last two columns are how many times as long as ours not touched, the way the gateway asks.\n",
     );
-    line(text, "|---|---:|---|---:|---:|---:|---:|---:|");
+    let [shipped, hasher] = [PEERS[0], PEERS[1]];
+    line(
+        text,
+        &format!(
+            "| mode | keys | spread | threads | touched, then the clock read | not touched | told the moment | clock alone | {shipped} | {hasher} |"
+        ),
+    );
+    line(text, "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|");
     for row in &measured.keyed {
         let nanos = |name| row.rounds.nanos(name, Cache::Warm).median;
         let names = [ours::NAME, ours::UNTOUCHED, ours::TOLD, bare::NAME];
-        let figures: String = names.map(|name| format!(" {:.1} |", nanos(name))).concat();
+        let times = |peer| row.rounds.ratio(peer, ours::UNTOUCHED, Cache::Warm).median;
+        let figures = names.map(|name| format!(" {:.1} |", nanos(name))).concat()
+            + &[shipped, hasher].map(|peer| format!(" {:.2}× |", times(peer))).concat();
         let (mode, keys, spread) = (row.mode.name(), grouped(row.keys), spread_of(row));
         line(text, &format!("| {mode} | {keys} | {spread} | {} |{figures}", row.threads));
     }
@@ -169,6 +178,7 @@ fn allocations(text: &mut String, measured: &Measured) {
 
 fn bars(text: &mut String, measured: &Measured) {
     line(text, "### Bars\n");
+    line(text, "Ours with a key touched before the clock is read, as whoever is told the moment can ask.\n");
     line(text, "| promise | bar | measured | verdict |");
     line(text, "|---|---:|---:|---|");
     for bar in measured.bars() {

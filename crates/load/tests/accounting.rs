@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
-use rustix::net::{SendFlags, send};
+use rustix::net::{AddressFamily, SendFlags, SocketType, bind, getsockname, send, socket};
 use tidegate_load::report::ClassReport;
 use tidegate_load::service::{Service, Spec, Work};
 use tidegate_load::{
@@ -122,9 +122,10 @@ fn goodput_is_what_was_answered_well_while_the_schedule_ran() {
 
 #[test]
 fn connections_that_nobody_takes_are_failures_to_connect() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound");
-    drop(listener);
+    // Bound, so that nobody else gets the port, and not listened at.
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&held, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+    let address = getsockname(&held).expect("it is bound").try_into().expect("an IPv4 address");
     let report = total(&plan(address, 100.0, 200));
     assert_eq!((report.sent, report.failures.connect, report.latency), (20, 20, None));
 }

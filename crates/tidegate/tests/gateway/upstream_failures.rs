@@ -1,14 +1,25 @@
 //! What callers see when the service behind the gateway fails, and what the service sees.
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use socket2::{Domain, Socket, Type};
 
 use crate::support::{Answer, Gateway, Latch, Upstream, request};
 
-/// A port on which nobody listens.
-fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+/// An address that nobody else gets as long as this lives, and at which nobody listens.
+struct Nobody(Socket);
+
+impl Nobody {
+    fn bound() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        Self(socket)
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.0.local_addr().unwrap().as_socket().unwrap())
+    }
 }
 
 fn start(endpoints: &[&str], keys: &str) -> Gateway {
@@ -17,7 +28,8 @@ fn start(endpoints: &[&str], keys: &str) -> Gateway {
 
 #[test]
 fn an_upstream_that_is_down_is_502() {
-    let gateway = start(&[&nobody()], "");
+    let nobody = Nobody::bound();
+    let gateway = start(&[&nobody.url()], "");
     let answer = gateway.get("/", &[]);
     assert_eq!((answer.status(), answer.get("content-type")), (502, Some("application/problem+json")));
     assert_eq!(answer.get("proxy-status"), Some("tidegate;error=connection_refused"));
@@ -186,7 +198,8 @@ fn a_connection_with_more_than_an_answer_in_it_is_not_used_again() {
 #[test]
 fn a_dead_endpoint_is_noticed_by_nobody() {
     let upstream = Upstream::ok();
-    let gateway = start(&[&nobody(), &upstream.url()], "");
+    let nobody = Nobody::bound();
+    let gateway = start(&[&nobody.url(), &upstream.url()], "");
     let mut client = gateway.connect();
     for number in 0..40 {
         let method = if number % 2 == 0 { "GET" } else { "POST" };
@@ -218,7 +231,9 @@ fn two_endpoints_share_the_work() {
 
 #[test]
 fn when_all_endpoints_are_dead_the_answer_is_502() {
-    let gateway = start(&[&nobody(), &nobody(), &nobody()], "");
+    let nobodies = [(); 3].map(|()| Nobody::bound());
+    let [a, b, c] = nobodies.each_ref().map(Nobody::url);
+    let gateway = start(&[&a, &b, &c], "");
     assert_eq!(gateway.statuses(5, "/", &[]), [502; 5]);
 }
 
