@@ -34,11 +34,13 @@ fn send_a_part(guarded: &Guarded) -> Client {
     caller
 }
 
-/// The same, and waits until the service has some of it.
+/// The same, and waits until the gateway asks the service, over a connection of its own.
 fn begin_upload(guarded: &Guarded, upstream: &Upstream) -> Client {
-    let before = upstream.bytes();
+    let before = upstream.connections();
     let caller = send_a_part(guarded);
-    while upstream.bytes() == before {
+    let begun = Instant::now();
+    while upstream.connections() == before {
+        assert!(begun.elapsed() < PATIENCE, "the service is not asked");
         std::thread::yield_now();
     }
     caller
