@@ -96,6 +96,11 @@ where
         Self { places: Some(places), taken, note }
     }
 
+    /// The work begins only now: until now the place was held for something that says nothing of the work.
+    pub fn begin(&mut self, now: Moment) {
+        self.taken = now;
+    }
+
     /// Ends the work with what was learnt. Completed as [`Outcome::Abandoned`], the work was done and nobody waited for it
     /// any more.
     pub fn complete(mut self, now: Moment, outcome: Outcome) {
@@ -214,6 +219,26 @@ mod tests {
         assert_eq!((places.in_flight(), places.ended(Outcome::Abandoned)), (1, 1));
         let _third = places.admit(NOW).admitted().unwrap();
         assert_eq!(places.in_flight(), 2);
+    }
+
+    #[derive(Debug, Default)]
+    struct Listening(std::sync::Mutex<Option<Ended>>);
+
+    impl Places for Listening {
+        fn give_back(&self, ended: Ended) {
+            *self.0.lock().unwrap() = Some(ended);
+        }
+    }
+
+    #[test]
+    fn work_takes_the_time_since_it_began() {
+        let places = Arc::new(Listening::default());
+        let at = |millis| NOW.plus(Duration::from_millis(millis));
+        let mut permit = Permit::new(Arc::<Listening>::clone(&places), at(0));
+        permit.begin(at(300));
+        permit.complete(at(310), Outcome::Ok);
+        let ended = places.0.lock().unwrap().take().unwrap();
+        assert_eq!((ended.took, ended.taken), (Some(Duration::from_millis(10)), at(300)));
     }
 
     #[test]

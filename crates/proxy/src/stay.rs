@@ -16,13 +16,13 @@
 //! as the service's.
 //!
 //! The same at the other end: while the body of a request is still coming, the service waits for the caller. Short bodies
-//! are waited for before a place is asked for; a long one holds its place for 500 ms at most, then lends it to others.
-//! When the last of it has come, the service is at work, and the request takes a place again, beyond the limit if all are
-//! taken: it cannot be turned away any more, but others can wait
-//! ([why](../../../docs/adr/0011-an-upload-lends-its-place.md)).
+//! are waited for before a place is asked for; a long one holds its place for 500 ms at most while it is waited for, then
+//! lends it to others. When the last of it has come, the service is at work, and the request takes a place again, beyond
+//! the limit if all are taken: it cannot be turned away any more, but others can wait
+//! ([why](../../../docs/adr/0011-an-upload-lends-its-place.md)). The limit learns the time from there.
 //!
 //! All whose callers are waited for hold no more than half of the places together. Beyond that the others come first:
-//! such requests lend theirs from the beginning, and such answers give theirs back with their head.
+//! such requests lend theirs as soon as they have to be waited for, and such answers give theirs back with their head.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,7 +41,7 @@ enum Held {
     /// Its answer has begun.
     Begun { place: Place, head: Moment, outcome: Outcome, _linger: Linger },
     /// The body of its request is still coming.
-    Upload { place: Place, again: Again, _linger: Linger },
+    Upload { place: Place, again: Again, linger: Option<Linger>, is_waited_for: bool },
     /// So it is, and the place is lent to others.
     Lent(Again),
     /// The body of its request has come, and the service is at work.
@@ -94,12 +94,6 @@ fn outstays(shared: &Mutex<Option<Held>>) {
 }
 
 impl Stay {
-    /// That of a request whose body is still coming, and whose place is lent to others.
-    pub(crate) fn lending(place: Place, again: Again) -> Self {
-        place.undo();
-        Self(Arc::new(Mutex::new(Some(Held::Lent(again)))))
-    }
-
     /// That of a request whose body is still coming, and which has no place.
     pub(crate) fn without_place() -> Self {
         Self(Arc::default())
@@ -110,29 +104,66 @@ impl Stay {
         matches!(*lock(&self.0), Some(Held::BrokenOff))
     }
 
-    /// The place, if it is still held.
-    pub(crate) fn take(self) -> Option<Place> {
+    /// The place of a request that is answered, if it is still held.
+    pub(crate) fn answered(self) -> Option<Place> {
         match lock(&self.0).take()? {
             Held::Begun { place, .. } | Held::Upload { place, .. } | Held::Served(place) => Some(place),
             Held::Lent(_) | Held::BrokenOff => None,
         }
     }
 
-    /// Who is told when the body of the request has come or broken off.
+    /// The place of a request that gets no answer, if the service was at work. While the body is still coming, nobody knows
+    /// how fast the service is.
+    pub(crate) fn unanswered(self) -> Option<Place> {
+        let held = lock(&self.0).take()?;
+        match held {
+            Held::Upload { place, .. } => {
+                place.undo();
+                None
+            }
+            Held::Begun { place, .. } | Held::Served(place) => Some(place),
+            Held::Lent(_) | Held::BrokenOff => None,
+        }
+    }
+
+    /// Who is told how the body of the request comes.
     pub(crate) fn arrival(&self) -> Arrival {
         Arrival(Arc::clone(&self.0))
     }
 }
 
-/// Told when the body of a request has come or broken off.
+/// Told how the body of a request comes. Until then its place is held as any other: what has not been asked for may all be
+/// here already, and wait for a connection to be made.
 #[derive(Debug)]
 pub(crate) struct Arrival(Shared);
 
 impl Arrival {
+    /// It was asked for, and the caller has not sent it yet.
+    pub(crate) fn is_waited_for(&self) {
+        let mut held = lock(&self.0);
+        match held.take() {
+            Some(Held::Upload { place, again, linger: None, .. }) => {
+                *held = Some(Held::Lent(again));
+                // Its place goes to the next, not while it is locked.
+                drop(held);
+                place.undo();
+            }
+            Some(Held::Upload { place, again, linger, .. }) => {
+                *held = Some(Held::Upload { place, again, linger, is_waited_for: true });
+            }
+            other @ (Some(Held::Begun { .. } | Held::Lent(_) | Held::Served(_) | Held::BrokenOff) | None) => {
+                *held = other;
+            }
+        }
+    }
+
     pub(crate) fn has_come(self) {
         let mut held = lock(&self.0);
         *held = match held.take() {
-            Some(Held::Upload { place, .. }) => Some(Held::Served(place)),
+            Some(Held::Upload { mut place, again, .. }) => {
+                again.door.begin(&mut place);
+                Some(Held::Served(place))
+            }
             Some(Held::Lent(Again { door, criticality })) => {
                 Some(Held::Served(door.enter_anyway(criticality)))
             }
@@ -142,8 +173,10 @@ impl Arrival {
 
     pub(crate) fn has_broken_off(self) {
         let before = lock(&self.0).replace(Held::BrokenOff);
-        // Not while it is locked: its place goes to the next.
-        drop(before);
+        // Not while it is locked: its place goes to the next. No work was done in it.
+        if let Some(Held::Upload { place, .. }) = before {
+            place.undo();
+        }
     }
 }
 
@@ -158,9 +191,10 @@ impl Stays {
         self.hold(now, Held::Begun { place, head, outcome, _linger: linger })
     }
 
-    /// Keeps the place of a request whose body is still coming.
-    pub(crate) fn upload(&self, now: u64, place: Place, again: Again, linger: Linger) -> Stay {
-        self.hold(now, Held::Upload { place, again, _linger: linger })
+    /// Keeps the place of a request whose body is still coming; without leave to linger only until it has to be waited for.
+    pub(crate) fn upload(&self, now: u64, place: Place, again: Again) -> Stay {
+        let linger = again.door.linger();
+        self.hold(now, Held::Upload { place, again, linger, is_waited_for: false })
     }
 
     fn hold(&self, now: u64, held: Held) -> Stay {
@@ -175,7 +209,8 @@ impl Stays {
             let mut stays = lock(&self.0);
             // What only we know of has ended, and what is served is not held for too long.
             stays.retain(|(_, held)| Arc::strong_count(held) > 1 && !is_served(held));
-            stays.extract_if(.., |(since, _)| now.saturating_sub(*since) >= STREAMS_AFTER).collect()
+            let is_old = |since| now.saturating_sub(since) >= STREAMS_AFTER;
+            stays.extract_if(.., |(since, held)| is_old(*since) && is_waited_for(held)).collect()
         };
         old.iter().for_each(|(_, held)| outstays(held));
     }
@@ -183,6 +218,11 @@ impl Stays {
 
 fn is_served(held: &Mutex<Option<Held>>) -> bool {
     matches!(*lock(held), Some(Held::Served(_)))
+}
+
+/// Whether it waits for its caller.
+fn is_waited_for(held: &Mutex<Option<Held>>) -> bool {
+    !matches!(*lock(held), Some(Held::Upload { is_waited_for: false, .. }))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

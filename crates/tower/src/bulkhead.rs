@@ -235,6 +235,11 @@ impl Bulkhead {
         shared.limiter.admit_anyway(Arc::clone(self), shared.clock.moment(), criticality)
     }
 
+    /// The upstream begins its work only now; until now it waited for the caller.
+    pub fn begin(&self, place: &mut Place) {
+        place.begin(self.shared.clock.moment());
+    }
+
     /// What [`enter`](Self::enter) would make of a request now; takes and counts nothing.
     #[must_use]
     pub fn foresee(&self, criticality: Criticality, who: Who) -> Foreseen {

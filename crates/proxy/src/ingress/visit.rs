@@ -37,10 +37,9 @@ pub(super) enum Hold {
 impl Hold {
     /// How a request holds the place it was given, if it was given one, while its body is still coming.
     pub(super) fn upload(given: Option<(Place, Again)>, worker: &Worker) -> Self {
-        let Some((place, again)) = given else { return Self::Upload(Stay::without_place()) };
-        Self::Upload(match again.door.linger() {
-            Some(linger) => worker.stays.upload(worker.ticks().now(), place, again, linger),
-            None => Stay::lending(place, again),
+        Self::Upload(match given {
+            Some((place, again)) => worker.stays.upload(worker.ticks().now(), place, again),
+            None => Stay::without_place(),
         })
     }
 
@@ -52,7 +51,7 @@ impl Hold {
         }
     }
 
-    /// Who is told when the body has come or broken off, if that matters.
+    /// Who is told how the body comes, if that matters.
     pub(super) fn arrival(&self) -> Option<Arrival> {
         match self {
             Self::Nothing | Self::Place(_) => None,
@@ -60,11 +59,21 @@ impl Hold {
         }
     }
 
-    fn taken(self) -> Option<Place> {
+    /// The place of a request that is answered.
+    fn answered(self) -> Option<Place> {
         match self {
             Self::Nothing => None,
             Self::Place(place) => Some(place),
-            Self::Upload(stay) => stay.take(),
+            Self::Upload(stay) => stay.answered(),
+        }
+    }
+
+    /// The place of a request that gets no answer, if the upstream was at work on it.
+    fn unanswered(self) -> Option<Place> {
+        match self {
+            Self::Nothing => None,
+            Self::Place(place) => Some(place),
+            Self::Upload(stay) => stay.unanswered(),
         }
     }
 }
@@ -76,7 +85,7 @@ struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
-    fn answered(mut self) -> Hold {
+    fn end(&mut self) -> Hold {
         std::mem::replace(&mut self.hold, Hold::Nothing)
     }
 }
@@ -86,7 +95,7 @@ impl Drop for Unanswered<'_> {
         // Cut off when its grace was over: the work takes so long at least. Were only answers heard of, a service too slow
         // to give any would look as fast as ever.
         if unbroken::is_alone()
-            && let Hold::Place(place) = std::mem::replace(&mut self.hold, Hold::Nothing)
+            && let Some(place) = self.end().unanswered()
         {
             place.complete(self.clock.moment(), Outcome::Abandoned);
         }
@@ -98,18 +107,23 @@ impl Visit {
     pub(super) async fn go(self) -> Result<Response<UpstreamBody>, CallFailure> {
         let Self { worker, settings, upstream, hold, request } = self;
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
-        let unanswered = Unanswered { hold, clock: &*settings.clock };
+        let mut unanswered = Unanswered { hold, clock: &*settings.clock };
         let is_caller_gone = || unanswered.hold.has_broken_off();
         let mut answered = upstream.call(worker.number, worker.ticks().now(), request, is_caller_gone).await;
-        if let Ok(response) = &answered {
-            hear(&worker, &settings, upstream, response);
-        }
-        if let Some(place) = unanswered.answered().taken() {
-            match &mut answered {
-                Ok(response) => keep(&worker, &settings, upstream, place, response),
-                Err(failure) => {
-                    if let Some(outcome) = failure.outcome() {
-                        place.complete(settings.clock.moment(), outcome);
+        let hold = unanswered.end();
+        match &mut answered {
+            Ok(response) => {
+                hear(&worker, &settings, upstream, response);
+                if let Some(place) = hold.answered() {
+                    keep(&worker, &settings, upstream, place, response);
+                }
+            }
+            Err(failure) => {
+                if let Some(place) = hold.unanswered() {
+                    match failure.outcome() {
+                        Some(outcome) => place.complete(settings.clock.moment(), outcome),
+                        // It was never sent.
+                        None => place.undo(),
                     }
                 }
             }

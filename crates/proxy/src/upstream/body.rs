@@ -27,7 +27,7 @@ pin_project! {
         patience: Option<Duration>,
         // There only while nothing comes: most bodies are here at once, and need no timer.
         pause: Option<Pin<Box<Sleep>>>,
-        // Told when it has come or broken off.
+        // Told how it comes.
         arrival: Option<Arrival>,
     }
 }
@@ -37,7 +37,7 @@ impl<B> Patient<B> {
         Self { body: Some(body), patience, pause: None, arrival: None }
     }
 
-    /// The same, telling somebody when it has come or broken off, if anybody wants to know.
+    /// The same, telling somebody how it comes, if anybody wants to know.
     pub(crate) fn telling(self, arrival: Option<Arrival>) -> Self {
         Self { arrival, ..self }
     }
@@ -67,12 +67,16 @@ where
             match &frame {
                 Some(Err(_)) => this.arrival.take().into_iter().for_each(Arrival::has_broken_off),
                 None => this.arrival.take().into_iter().for_each(Arrival::has_come),
-                Some(Ok(_)) if body.is_end_stream() => {
+                // Behind the last byte nothing can come but the end, which a caller may hold back.
+                Some(Ok(_)) if body.is_end_stream() || body.size_hint().exact() == Some(0) => {
                     this.arrival.take().into_iter().for_each(Arrival::has_come);
                 }
                 Some(Ok(_)) => {}
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyFailure::Broken(error.into()))));
+        }
+        if let Some(arrival) = this.arrival {
+            arrival.is_waited_for();
         }
         let Some(patience) = *this.patience else { return Poll::Pending };
         let pause = this.pause.get_or_insert_with(|| Box::pin(sleep(patience)));

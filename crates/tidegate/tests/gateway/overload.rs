@@ -18,6 +18,7 @@ mod refusals;
 mod reloading;
 mod retries;
 mod rules;
+mod streamed_uploads;
 mod streams;
 mod uploads;
 mod waiting;
