@@ -2,7 +2,7 @@
 //!
 //! | signal | is | measured by |
 //! |---|---|---|
-//! | `in_flight` | an upstream's places in use, as a share of its limit | the bulkheads, four times a second or more |
+//! | `in_flight` | an upstream's places in use, as a share of its limit | the bulkheads, about four times a second |
 //! | `queue_delay` | the wait for a place at an upstream | the bulkheads, when asked |
 //! | `event_loop` | how late the latest worker's loop is | the workers, twenty times a second |
 //! | `upstream_utilization` | how busy an upstream is, as it says itself | load reports on answers |
@@ -31,8 +31,9 @@ const SMOOTHED_OVER: Duration = Duration::from_secs(1);
 /// How long what was told is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(10);
 
-/// How often the rules are told what is known.
-const STEER_EVERY: Duration = Duration::from_millis(250);
+/// How often the rules are told what is known, at most. Workers look four times a second; were this a quarter of a second
+/// too, a look that is a little early would not be the turn of anybody, and the next one came as late again.
+const STEER_EVERY: Duration = Duration::from_millis(200);
 
 /// How often a worker looks whether it is late.
 pub(crate) const LATE_EVERY: Duration = Duration::from_millis(50);
@@ -120,9 +121,14 @@ impl Signals {
         tell(&mut lock(&self.told), name, now, value);
     }
 
-    /// Takes a reading of how busy an upstream is.
+    /// Takes a reading of how busy an upstream is. Nothing is in flight before the first, so that one request does not seem
+    /// to fill everything.
     pub(crate) fn tell_busy(&self, upstream: &str, now: Moment, value: f64) {
-        tell(&mut lock(&self.busy), upstream, now, value);
+        let mut busy = lock(&self.busy);
+        if !busy.contains_key(upstream) {
+            tell(&mut busy, upstream, now, 0.0);
+        }
+        tell(&mut busy, upstream, now, value);
     }
 
     /// A worker's loop was so late just now.
@@ -133,6 +139,14 @@ impl Signals {
             let smoothed = (late.load(Ordering::Relaxed) * 7 + micros) / 8;
             late.store(smoothed, Ordering::Relaxed);
             seen.store(now.nanos(), Ordering::Relaxed);
+        }
+    }
+
+    /// A worker has ended, and is late for nothing any more.
+    pub(crate) fn ended(&self, worker: usize) {
+        if let Some(Loop { late, seen }) = self.loops.get(worker) {
+            late.store(0, Ordering::Relaxed);
+            seen.store(0, Ordering::Relaxed);
         }
     }
 
@@ -220,6 +234,19 @@ mod tests {
         signals.late(0, begun, Duration::ZERO);
         signals.late(1, later, Duration::ZERO);
         assert!((signals.event_loop(later) - 2.95).abs() < 1e-9, "the first should have looked after 50 ms");
+        signals.ended(0);
+        assert!(signals.event_loop(later).abs() < 1e-9, "whoever has ended need not look");
+    }
+
+    #[test]
+    fn the_first_reading_of_an_upstream_does_not_fill_it() {
+        let signals = Signals::new(1);
+        let (begun, soon) = (Moment::from_nanos(1), Moment::from_nanos(1).plus(STEER_EVERY));
+        signals.tell_busy("orders", begun, 1.0);
+        assert_eq!(signals.busy_lately("orders", begun), Some(0.0));
+        signals.tell_busy("orders", soon, 1.0);
+        let busy = signals.busy_lately("orders", soon).unwrap();
+        assert!((0.1..0.3).contains(&busy), "a fifth of a second of one: {busy}");
     }
 
     #[test]

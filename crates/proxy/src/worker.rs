@@ -132,6 +132,8 @@ impl Worker {
         self.drained().await;
         looking.abort();
         timing.abort();
+        drop(timing.await);
+        self.shared.signals.ended(self.number);
     }
 
     /// Waits until nothing is in flight, or the time for it is over.

@@ -7,7 +7,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use tidegate_policy::policy::{Listener, SignalName};
+use tidegate_policy::policy::Listener;
 use tidegate_policy::{Gate, Record};
 use tidegate_tower::{Clock, SystemClock};
 
@@ -80,8 +80,6 @@ impl Gateway {
             log: parts.log,
             unlogged: AtomicU64::new(0),
         });
-        // Nothing is in flight before the first request, so that one does not seem to fill everything at once.
-        shared.signals.tell(&SignalName::InFlight, shared.clock.moment(), 0.0);
         let (mut workers, mut threads) = (Vec::new(), Vec::new());
         for (number, sockets) in sockets.into_iter().enumerate() {
             let settings = shared.settings(&policy, &upstreams, number);
