@@ -72,7 +72,7 @@ section! {
         /// The highest limit; of `fixed`, the limit: 1 to 65535.
         max "max": u64, Default("1000", "every limit has a bound"), "400", Built;
         /// How long an answer may take before the limit shrinks, however long answers took before.
-        latency "latency": Length, Nothing("half of the upstream's `timeout`, where it has one"), "\"500ms\"", Built;
+        latency "latency": Length, Nothing("half of the upstream's `timeout`; 30 s where it has none"), "\"500ms\"", Built;
         /// How requests wait for a place.
         queue "queue": WaitDoc, EachDefault, "{ timeout = \"50ms\", order = \"adaptive_lifo\" }", Built;
     }
