@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use tidegate_policy::policy::Listener;
 use tidegate_policy::{Gate, Record};
-use tidegate_tower::{Clock, SystemClock};
+use tidegate_tower::SystemClock;
 
 use super::{Gateway, Shared, StartFailure, Stop};
 use crate::degrade::Switches;

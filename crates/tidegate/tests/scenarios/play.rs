@@ -1,10 +1,12 @@
 //! A file, played and judged.
 //!
-//! A play that a neighbour slowed down and that misses something is no [evidence](tidegate_load::drill::Outcome::disturbance),
-//! so it is played again, as long as the patience for all scenarios lasts. What misses something on a machine that was left
-//! alone fails at once.
+//! A play that misses something while a hypervisor gave time to others is no [evidence](tidegate_load::drill::Outcome::disturbance),
+//! so it is played again: a few times, since a fault that shows now and then would otherwise be played until it does not, and as
+//! long as the patience for all scenarios lasts. Each such play says so even if the test passes. What misses something on a
+//! machine that was left alone fails at once; a generator that fell behind is no excuse, as the gateway can be the reason.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +23,9 @@ use crate::vitals;
 
 /// How much time may go by in plays that prove nothing, over all scenarios.
 const PATIENCE: Duration = Duration::from_secs(35 * 60);
+
+/// How often one scenario may be played again. Where five plays miss something, thieves are not the likely reason.
+const MOST_AGAIN: u32 = 4;
 
 /// Connections of callers, and as many of the service, which is in the same process.
 const FILES: u64 = 16_000;
@@ -50,6 +55,7 @@ pub fn protected(file: &str) {
 fn played(variant: Variant, play: impl Fn() -> Outcome) {
     let mut patience = alone();
     let _awake = Awake::keep().unwrap();
+    let mut again = 0;
     loop {
         let stretch = Stretch::begin().unwrap();
         let outcome = play();
@@ -60,13 +66,16 @@ fn played(variant: Variant, play: impl Fn() -> Outcome) {
         if missed.is_empty() {
             return;
         }
-        let missed = missed.join("\n");
+        let missed = missed.join("; ");
         let Some(why) = disturbed else { panic!("{missed}") };
-        let Some(left) = patience.checked_sub(stretch.length()) else {
-            panic!("{missed}\n{why}, as in the plays before")
-        };
+        let left = patience.checked_sub(stretch.length()).filter(|_| again < MOST_AGAIN);
+        let Some(left) = left else { panic!("{missed}\n{why}, and it was played again {again} times") };
         *patience = left;
-        eprintln!("played again: {why}");
+        again += 1;
+        // Not with a macro, whose words are swallowed when the test passes: then nobody would see what it missed before.
+        let id = &outcome.scenario.id;
+        let line = format!("played again: {id}, {variant:?}: {why}; it missed: {missed}\n");
+        io::stderr().write_all(line.as_bytes()).unwrap();
     }
 }
 

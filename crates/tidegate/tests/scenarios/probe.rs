@@ -27,9 +27,11 @@ impl Probe for Watch {
         let answer = Client::connect(self.admin).get("/api/v1/upstreams", &[("host", "127.0.0.1")]);
         let upstreams = answer.json();
         let concurrency = &upstreams["upstreams"][0]["concurrency"];
+        let limit = concurrency["limit"].as_f64();
         Look {
-            limit: concurrency["limit"].as_f64(),
-            is_elsewhere: Some(concurrency["why"] == "dependency"),
+            limit,
+            // Without a limit there is nothing to give a reason for.
+            is_elsewhere: limit.map(|_| concurrency["why"] == "dependency"),
             processor: Some(vitals::processor_time_of(self.process)),
         }
     }
