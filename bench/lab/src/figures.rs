@@ -12,15 +12,16 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The quartiles of `rounds`, the nearest round each; nothing is interpolated.
+    /// The quartiles of `rounds`, the nearest round each. Of an even number the median is the mean of the two in the middle:
+    /// the larger of them would make the worse of two rounds the usual one.
     pub fn of(rounds: impl IntoIterator<Item = f64>) -> Self {
         let mut rounds: Vec<f64> = rounds.into_iter().collect();
         rounds.sort_by(f64::total_cmp);
-        let at = |quarter: usize| {
-            let last = rounds.len().saturating_sub(1);
-            rounds.get((last * quarter + 2) / 4).copied().unwrap_or(f64::NAN)
-        };
-        Self { lower: at(1), median: at(2), upper: at(3) }
+        let last = rounds.len().saturating_sub(1);
+        let at = |place: usize| rounds.get(place).copied().unwrap_or(f64::NAN);
+        let nearest = |quarter: usize| at((last * quarter + 2) / 4);
+        let median = f64::midpoint(at(last / 2), at(last.div_ceil(2)));
+        Self { lower: nearest(1), median, upper: nearest(3) }
     }
 
     /// Median and quartiles for a table: `2.00×, 1.90–2.10`.
@@ -38,6 +39,18 @@ mod tests {
     fn one_outlier_does_not_move_the_figure() {
         let figure = Figure::of([5.0, 1.0, 2.0, 900.0, 3.0]);
         assert_eq!(figure, Figure { lower: 2.0, median: 3.0, upper: 5.0 });
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_two_in_the_middle() {
+        assert_eq!(Figure::of([3.0, 1.0]), Figure { lower: 1.0, median: 2.0, upper: 3.0 });
+        assert_eq!(Figure::of([7.0, 1.0, 900.0, 2.0]), Figure { lower: 2.0, median: 4.5, upper: 7.0 });
+    }
+
+    #[test]
+    fn what_never_happened_in_one_of_two_rounds_has_no_usual_value() {
+        assert!(Figure::of([0.5, f64::INFINITY]).median.is_infinite());
+        assert!(Figure::of([0.5, f64::NAN]).median.is_nan() && Figure::of([]).median.is_nan());
     }
 
     #[test]

@@ -99,8 +99,9 @@ pub(crate) mod tests {
             figures,
             findings: vec![finding],
             disturbance: None,
-            is_complete: true,
-            repeated: 0,
+            missed: Vec::new(),
+            repeated: Vec::new(),
+            seed: 0,
         }
     }
 

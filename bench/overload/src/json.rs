@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::figures::LEVELS;
 use crate::plan::Measured;
-use crate::play::Play;
+use crate::play::{Discarded, Play};
 
 /// The version of the shape.
 const FORMAT: &str = "tidegate.overload/1";
@@ -30,9 +30,13 @@ fn play(play: &Play) -> Value {
     let findings: Vec<Value> = (play.findings.iter())
         .map(|finding| json!({ "what": finding.what, "value": finding.value, "bar": bar(finding) }))
         .collect();
+    let repeated: Vec<Value> = (play.repeated.iter())
+        .map(|Discarded { missed, why }| json!({ "missed": missed, "why": why }))
+        .collect();
     json!({
         "scenario": play.scenario,
         "behind": play.behind,
+        "seed": play.seed,
         "goodput": figures.goodput,
         "critical_and_above": figures.critical,
         "levels": levels,
@@ -42,7 +46,7 @@ fn play(play: &Play) -> Value {
         "micros_refused": figures.cost.refused,
         "unsent": figures.unsent,
         "disturbance": play.disturbance,
-        "repeated": play.repeated,
+        "repeated": repeated,
         "findings": findings,
     })
 }

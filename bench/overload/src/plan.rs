@@ -9,11 +9,11 @@ use tidegate_bench_lab::cores::Cores;
 use tidegate_bench_lab::machine::Reading;
 use tidegate_bench_lab::process::{Program, raise_open_files, version};
 use tidegate_load::awake::Awake;
-use tidegate_scenario::{Assertion, Pace, Scenario, Variant};
+use tidegate_scenario::{Assertion, Measure, Pace, Scenario, Variant};
 
 use crate::arguments::Arguments;
 use crate::behind::Behind;
-use crate::patience;
+use crate::patience::Patience;
 use crate::rounds::Rounds;
 
 /// A scenario, and where to look for the figures of the table. Its own assertions say by themselves where
@@ -39,9 +39,10 @@ impl Part {
         self.asked().any(|assertion| assertion.measure.is_of_the_limit())
     }
 
-    /// Whether nothing else is.
+    /// Whether nothing else is, but that nobody is refused at a low load.
     fn is_of_the_limit_alone(&self) -> bool {
-        self.asked().all(|assertion| assertion.measure.is_of_the_limit())
+        let is_of_refusals = |assertion: &Assertion| assertion.measure == Measure::Refusals;
+        self.asked().all(|assertion| assertion.measure.is_of_the_limit() || is_of_refusals(assertion))
     }
 
     /// Whether the service alone fails in it, on sockets.
@@ -112,7 +113,7 @@ pub(crate) struct Plan {
     pub(crate) parts: Vec<Part>,
     pub(crate) field: Vec<Behind>,
     rounds: usize,
-    patience: Duration,
+    patience: Patience,
 }
 
 /// Everything a run found out.
@@ -146,7 +147,7 @@ impl Plan {
         let (envoy, ours) = (arguments.envoy.clone(), arguments.ours.clone());
         let field = vec![Behind::Nothing, Behind::Nginx, Behind::Envoy(envoy), Behind::Ours(ours)];
         let (rounds, patience) =
-            if arguments.is_quick { (1, Duration::ZERO) } else { (ROUNDS, patience::USUAL) };
+            if arguments.is_quick { (1, Patience::NONE) } else { (ROUNDS, Patience::USUAL) };
         Ok(Self { parts, field, rounds, patience })
     }
 
@@ -176,7 +177,7 @@ impl Plan {
     }
 
     /// How much time may go by in plays that prove nothing.
-    pub(crate) const fn patience(&self) -> Duration {
+    pub(crate) const fn patience(&self) -> Patience {
         self.patience
     }
 

@@ -27,10 +27,20 @@ pub(crate) struct Play {
     pub(crate) findings: Vec<Finding>,
     /// What kept the machine from its work, if anything did.
     pub(crate) disturbance: Option<String>,
-    /// Whether all came as it should: what the file asks for, or without a gateway the failure that it shows.
-    pub(crate) is_complete: bool,
-    /// How often it was played before and proved nothing.
-    pub(crate) repeated: u32,
+    /// What did not come as it should: what the file asks for, or without a gateway the failure that it shows.
+    pub(crate) missed: Vec<String>,
+    /// The plays before it that proved nothing.
+    pub(crate) repeated: Vec<Discarded>,
+    /// What its requests, their moments and their work were drawn from.
+    pub(crate) seed: u64,
+}
+
+/// A play that proves nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Discarded {
+    pub(crate) missed: Vec<String>,
+    /// Why that does not count.
+    pub(crate) why: String,
 }
 
 impl Play {
@@ -42,13 +52,14 @@ impl Play {
         behind: &Behind,
         cores: Cores,
         place: &Path,
+        seed: u64,
     ) -> Result<Self, Box<dyn Error>> {
         let stretch = Stretch::begin()?;
         match behind {
             Behind::Nothing => cores.release()?,
             Behind::Nginx | Behind::Envoy(_) | Behind::Ours(_) => cores.load.pin()?,
         }
-        let drill = Drill::prepare(part.scenario.clone())?;
+        let drill = Drill::prepare_with(part.scenario.clone(), seed)?;
         let service = drill.service();
         let between = Between { listen: http::free_address()?, upstream: service };
         let admin = http::free_address()?;
@@ -78,14 +89,16 @@ impl Play {
             figures: Figures::of(part, &outcome),
             findings: outcome.findings(Variant::Protected),
             disturbance: outcome.disturbance(stretch.stolen()?),
-            is_complete: outcome.missed(variant(behind)).is_empty(),
-            repeated: 0,
+            missed: outcome.missed(variant(behind)),
+            repeated: Vec::new(),
+            seed,
         })
     }
 
-    /// One that a neighbour slowed down and that misses something is no evidence.
-    pub(crate) const fn proves_nothing(&self) -> bool {
-        self.disturbance.is_some() && !self.is_complete
+    /// What there is to say of it if it is no evidence: it misses something, and a neighbour slowed it down.
+    pub(crate) fn discarded(&self) -> Option<Discarded> {
+        let why = self.disturbance.clone().filter(|_| !self.missed.is_empty())?;
+        Some(Discarded { missed: self.missed.clone(), why })
     }
 }
 

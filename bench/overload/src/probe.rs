@@ -29,7 +29,7 @@ pub(crate) enum Asked {
 impl Probe for Watch {
     fn look(&mut self) -> Look {
         let processor = self.program.processor_time().ok();
-        // Who does not answer in time tells nothing, and what is asked of the limit is then missed.
+        // Who does not answer in time tells nothing, and who does so more than now and then misses what is asked of the limit.
         let seen = match self.asked {
             Asked::Nobody => Ok(Look::default()),
             Asked::Envoy(admin) => {
@@ -54,8 +54,10 @@ fn ours(answer: &str) -> Result<Look, Box<dyn Error>> {
     let (_, body) = answer.split_once("\r\n\r\n").ok_or("no body")?;
     let body: Value = serde_json::from_str(body)?;
     let concurrency = &body["upstreams"][0]["concurrency"];
-    let is_elsewhere = concurrency["why"] == "dependency";
-    Ok(Look { limit: concurrency["limit"].as_f64(), is_elsewhere: Some(is_elsewhere), processor: None })
+    let limit = concurrency["limit"].as_f64();
+    // Without a limit there is nothing to give a reason for.
+    let is_elsewhere = limit.map(|_| concurrency["why"] == "dependency");
+    Ok(Look { limit, is_elsewhere, processor: None })
 }
 
 /// A line among others: `http.bench.adaptive_concurrency.gradient_controller.concurrency_limit: 600`.
@@ -74,6 +76,12 @@ mod tests {
         let answer = "HTTP/1.1 200 OK\r\n\r\n{\"upstreams\":[{\"concurrency\":{\"limit\":20,\"why\":\"dependency\"}}]}";
         let look = ours(answer).unwrap();
         assert_eq!((look.limit, look.is_elsewhere), (Some(20.0), Some(true)));
+    }
+
+    #[test]
+    fn an_answer_without_a_limit_tells_nothing() {
+        let look = ours("HTTP/1.1 503 Service Unavailable\r\n\r\n{}").unwrap();
+        assert_eq!((look.limit, look.is_elsewhere), (None, None));
     }
 
     #[test]

@@ -10,7 +10,6 @@ use tidegate_bench_lab::figures::Figure;
 use crate::bars::OURS;
 use crate::behind::Behind;
 use crate::figures::Figures;
-use crate::patience::Patience;
 use crate::plan::{Part, Plan};
 use crate::play::Play;
 
@@ -22,10 +21,11 @@ pub(crate) struct Rounds {
 
 impl Rounds {
     /// A round visits the scenarios one after another, and in a scenario everybody, beginning with another
-    /// one each round.
+    /// one each round. The number of the round is the seed: everybody is sent the same requests in it, and other ones in the
+    /// next, or the worst of three plays would be of one chance.
     pub(crate) fn run(plan: &Plan, cores: Cores, place: &Path) -> Result<Self, Box<dyn Error>> {
-        let (mut plays, mut patience) = (Vec::new(), Patience::of(plan.patience()));
-        for round in 0..plan.rounds() {
+        let (mut plays, mut patience) = (Vec::new(), plan.patience());
+        for (seed, round) in (0..).zip(0..plan.rounds()) {
             for part in &plan.parts {
                 for turn in 0..plan.field.len() {
                     let behind = &plan.field[(turn + round) % plan.field.len()];
@@ -33,7 +33,7 @@ impl Rounds {
                         continue;
                     }
                     progress(plan, round, part, behind)?;
-                    let play = patience.evidence(behind, || Play::of(part, behind, cores, place));
+                    let play = patience.evidence(behind, || Play::of(part, behind, cores, place, seed));
                     plays
                         .push(play.map_err(|why| format!("{}, {}: {why}", part.scenario.id, behind.name()))?);
                 }
@@ -44,7 +44,7 @@ impl Rounds {
 
     /// What a reader should know of plays that a busy machine disturbed, as a paragraph.
     pub(crate) fn told(&self) -> String {
-        let repeated = |plays: &[&Play]| plays.iter().map(|play| play.repeated).sum::<u32>();
+        let repeated = |plays: &[&Play]| plays.iter().map(|play| play.repeated.len()).sum::<usize>();
         let kept = |plays: &[&Play]| plays.iter().filter(|play| play.disturbance.is_some()).count();
         let all: Vec<&Play> = self.plays.iter().collect();
         let ours: Vec<&Play> = self.plays.iter().filter(|play| play.behind == OURS).collect();
@@ -78,13 +78,19 @@ fn progress(plan: &Plan, round: usize, part: &Part, behind: &Behind) -> io::Resu
 mod tests {
     use super::*;
     use crate::bars::tests::play;
+    use crate::play::Discarded;
+
+    fn discarded(plays: usize) -> Vec<Discarded> {
+        let discarded = || Discarded { missed: vec!["G".to_owned()], why: "stolen".to_owned() };
+        std::iter::repeat_with(discarded).take(plays).collect()
+    }
 
     #[test]
     fn disturbed_plays_are_told_apart() {
         let disturbance = Some("stolen".to_owned());
         let plays = vec![
-            Play { repeated: 2, ..play("nginx", 1.0) },
-            Play { repeated: 1, disturbance: disturbance.clone(), ..play(OURS, 1.0) },
+            Play { repeated: discarded(2), ..play("nginx", 1.0) },
+            Play { repeated: discarded(1), disturbance: disturbance.clone(), ..play(OURS, 1.0) },
             Play { disturbance, ..play("nothing", 1.0) },
         ];
         let told = Rounds { plays }.told();

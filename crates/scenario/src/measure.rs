@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::record::Record;
+use crate::record::{Look, Record};
 use crate::{Pace, Scenario};
 
 /// With or without protection.
@@ -73,7 +73,8 @@ pub enum Measure {
     LetIn,
     /// How often a minute the shed rate turned.
     Turns,
-    /// The highest limit ÷ the one at the end of the phase to compare with, or ÷ the workers.
+    /// The highest limit ÷ the one at the end of the phase to compare with, or ÷ the workers. Like the two after it not a
+    /// number where more than one look in ten told nothing.
     HighestLimit,
     /// The lowest limit, divided in the same way.
     LowestLimit,
@@ -239,14 +240,15 @@ impl Assertion {
                 mean(&|time| record.turns(time, smooth))
             }
             Measure::HighestLimit => {
-                limits(record, &time).fold(f64::NAN, f64::max) / self.usual_limit(scenario, record, pace)
+                limits(record, &time).into_iter().fold(f64::NAN, f64::max)
+                    / self.usual_limit(scenario, record, pace)
             }
             Measure::LowestLimit => {
-                limits(record, &time).fold(f64::NAN, f64::min) / self.usual_limit(scenario, record, pace)
+                limits(record, &time).into_iter().fold(f64::NAN, f64::min)
+                    / self.usual_limit(scenario, record, pace)
             }
             Measure::BlamedElsewhere => {
-                let looks = time.iter().flat_map(|time| record.looks(time));
-                let told: Vec<bool> = looks.filter_map(|look| look.is_elsewhere).collect();
+                let told = told(record, &time, |look| look.is_elsewhere);
                 // Not a number where nothing was told.
                 told.iter().filter(|is_elsewhere| **is_elsewhere).count() as f64 / told.len() as f64
             }
@@ -267,7 +269,7 @@ impl Assertion {
         match &self.against {
             Some(phase) => {
                 let time = scenario.timeline.during(phase, pace);
-                limits(record, &time).last().unwrap_or(f64::NAN)
+                limits(record, &time).last().copied().unwrap_or(f64::NAN)
             }
             None => f64::from(scenario.service.workers),
         }
@@ -300,8 +302,17 @@ fn weighted(time: &[Range<Duration>], of: &dyn Fn(&Range<Duration>) -> f64) -> f
     time.iter().filter(|time| seconds(time) > 0.0).map(|time| of(time) * seconds(time)).sum::<f64>() / all
 }
 
-fn limits<'a>(record: &'a Record, time: &'a [Range<Duration>]) -> impl Iterator<Item = f64> + 'a {
-    time.iter().flat_map(|time| record.limits(time))
+fn limits(record: &Record, time: &[Range<Duration>]) -> Vec<f64> {
+    told(record, time, |look| look.limit)
+}
+
+/// What the looks at these stretches told, or nothing where fewer than nine in ten told anything: a gateway too busy to
+/// answer would be judged by its better moments alone. One in ten may be lost to a machine that was slow just then.
+fn told<T>(record: &Record, time: &[Range<Duration>], what: impl Fn(&Look) -> Option<T>) -> Vec<T> {
+    let looks: Vec<Option<T>> = time.iter().flat_map(|time| record.looks(time)).map(what).collect();
+    let all = looks.len();
+    let told: Vec<T> = looks.into_iter().flatten().collect();
+    if told.len() * 10 >= all * 9 { told } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -313,5 +324,44 @@ mod tests {
         assert!(!Bound::AtLeast(1.0).holds(f64::NAN) && !Bound::AtMost(1.0).holds(f64::NAN));
         assert!(Bound::AtLeast(1.0).holds(1.0) && Bound::AtMost(1.0).holds(1.0));
         assert!(!Bound::AtMost(1.0).holds(f64::INFINITY));
+    }
+
+    /// What three measures of the limit come to after so many looks that tell a limit of five and blame others, and so many
+    /// that tell nothing. The service has ten workers.
+    fn of_the_limit(told: u64, untold: u64) -> [f64; 3] {
+        let text = r#"
+            id = "X"
+            what = "looks"
+            timeline = [{ phase = "all", length = "40s" }]
+            service = { workers = 10, work = { exact = "10ms" } }
+            traffic = { load = { all = 1.0 }, timeout = "1s" }
+            class.users = { share = "100%", criticality = "critical" }
+            assert = [
+                { what = "highest", measure = "highest_limit", at_most = 1 },
+                { what = "lowest", measure = "lowest_limit", at_most = 1 },
+                { what = "elsewhere", measure = "blamed_elsewhere", at_least = 1 },
+            ]
+        "#;
+        let scenario = Scenario::read("x.toml", text).unwrap();
+        let mut record = scenario.record();
+        for second in 1..=told + untold {
+            let seen = Look { limit: Some(5.0), is_elsewhere: Some(true), processor: None };
+            record.look(Duration::from_secs(second), if second <= told { seen } else { Look::default() });
+        }
+        let findings = scenario.findings(&record, Pace::Virtual, Variant::Protected);
+        <[Finding; 3]>::try_from(findings).unwrap().map(|finding| finding.value)
+    }
+
+    #[test]
+    fn one_look_in_ten_may_tell_nothing() {
+        let usual = [0.5, 0.5, 1.0];
+        assert_eq!([of_the_limit(10, 0), of_the_limit(9, 1), of_the_limit(18, 2)], [usual; 3]);
+    }
+
+    #[test]
+    fn a_gate_that_is_silent_more_often_is_not_judged_by_its_better_moments() {
+        for [told, untold] in [[8, 1], [17, 2], [1, 9], [0, 10], [0, 0]] {
+            assert!(of_the_limit(told, untold).into_iter().all(f64::is_nan), "{told} of {}", told + untold);
+        }
     }
 }
