@@ -98,8 +98,10 @@ fn a_late_settlement_loses_nothing_of_what_was_consumed() {
     let (limiter, table, rule) = (AtomicDue::new(), table(), bucket(1_000, 10));
     let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
     let key = table.key("caller");
-    for true_cost in [4, 5, 8] {
-        let (now, late) = (at(true_cost * 100_000), at(true_cost * 100_000 - 200));
+    for (true_cost, late) in [(4, 200), (5, 200), (4, 40), (8, 40)] {
+        limiter.reset();
+        table.reset(&packed, key, at(0));
+        let (now, late) = (at(true_cost * 100_000), at(true_cost * 100_000 - late));
         let true_cost = Cost::of(u32::try_from(true_cost).unwrap());
         let mut charge = limiter.decide(&fine, now, Cost::of(5)).admitted().unwrap();
         let mut packed_charge = table.decide(&packed, key, now, Cost::of(5)).admitted().unwrap();
@@ -120,6 +122,70 @@ fn a_late_refund_does_not_give_back_what_the_clock_has_granted_since() {
     assert!(limiter.decide(&fine, at(500), Cost::of(10)).is_admit());
     limiter.refund(&fine, at(0), &mut charge);
     assert_eq!(limiter.usage(&fine, at(500)).used, Cost::of(10));
+}
+
+#[test]
+fn a_settlement_that_comes_later_than_any_debt_lasts_takes_nothing_more() {
+    let (limiter, table, rule) = (AtomicDue::new(), table(), bucket(1_000, 10));
+    let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    // A table that begins later knows that the settlement is late.
+    assert_eq!(table.usage(&packed, key, at(0)).used, Cost::ZERO);
+    let mut charge = limiter.decide(&fine, at(200), Cost::of(5)).admitted().unwrap();
+    let mut slot = table.decide(&packed, key, at(200), Cost::of(5)).admitted().unwrap();
+    // Eight times ten units drain in 80 ms.
+    limiter.settle(&fine, at(0), &mut charge, Cost::of(8));
+    table.settle(&packed, key, at(0), &mut slot, Cost::of(8));
+    assert_eq!(limiter.usage(&fine, at(200)).used, Cost::of(5));
+    assert_eq!(table.usage(&packed, key, at(200)).used, Cost::of(5));
+}
+
+#[test]
+fn two_settlements_that_overtake_each_other_leave_no_more_debt_than_one() {
+    let (limiter, table, rule) = (AtomicDue::new(), table(), bucket(10, 10));
+    let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    let mut state = rule.fresh(at(0));
+    let mut plain = [(); 2].map(|()| rule.decide(&mut state, at(0), Cost::ONE).admitted().unwrap());
+    let mut charges = [(); 2].map(|()| limiter.decide(&fine, at(0), Cost::ONE).admitted().unwrap());
+    let mut slots = [(); 2].map(|()| table.decide(&packed, key, at(0), Cost::ONE).admitted().unwrap());
+    for (index, now) in [at(10), Moment::from_nanos(at(10).nanos() - 1_000)].into_iter().enumerate() {
+        rule.settle(&mut state, now, &mut plain[index], Cost::of(1_000));
+        limiter.settle(&fine, now, &mut charges[index], Cost::of(1_000));
+        table.settle(&packed, key, now, &mut slots[index], Cost::of(1_000));
+    }
+    let usages =
+        [rule.usage(&state, at(10)), limiter.usage(&fine, at(10)), table.usage(&packed, key, at(10))];
+    for usage in usages {
+        assert!(usage.reset.abs_diff(Duration::from_secs(8)) < Duration::from_millis(1), "{usage:?}");
+    }
+}
+
+#[test]
+fn a_rule_that_is_replaced_a_little_late_leaves_its_heir_no_more_debt_than_the_heir_allows() {
+    let (limiter, table, rules) = (AtomicDue::new(), table(), [bucket(10, 10), bucket(10, 1)]);
+    let [fine, heir] = rules.map(|rule| limiter.enrol(&rule).unwrap());
+    let [packed, packed_heir] = rules.map(|rule| table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    let mut state = rules[0].fresh(at(0));
+    let mut plain = rules[0].decide(&mut state, at(0), Cost::ONE).admitted().unwrap();
+    let mut charge = limiter.decide(&fine, at(0), Cost::ONE).admitted().unwrap();
+    let mut slot = table.decide(&packed, key, at(0), Cost::ONE).admitted().unwrap();
+    rules[0].settle(&mut state, at(10), &mut plain, Cost::of(1_000));
+    limiter.settle(&fine, at(10), &mut charge, Cost::of(1_000));
+    table.settle(&packed, key, at(10), &mut slot, Cost::of(1_000));
+    let late = Moment::from_nanos(at(10).nanos() - 1_000);
+    rules[1].carry(&rules[0], &mut state, late);
+    limiter.retire(fine, &heir, late);
+    table.retire(packed, &packed_heir, late);
+    let usages = [
+        rules[1].usage(&state, at(10)),
+        limiter.usage(&heir, at(10)),
+        table.usage(&packed_heir, key, at(10)),
+    ];
+    for usage in usages {
+        assert!(usage.reset.abs_diff(Duration::from_millis(800)) < Duration::from_millis(1), "{usage:?}");
+    }
 }
 
 #[test]

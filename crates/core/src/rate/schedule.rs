@@ -17,7 +17,8 @@
 //! the 2 units saved would grant the same time twice.
 //!
 //! **Debt.** A true cost above the estimate moves `due` on without asking, at most to [`DEBT`] times the
-//! extent ahead.
+//! extent ahead. What is owed beyond that is forgiven, and so is what a thread settles that comes so late that the key
+//! is further ahead of its moment already: how much of that is debt cannot be told.
 //!
 //! **Late threads and wrong clocks.** A thread may be put aside between reading its clock and asking; what
 //! others did meanwhile then lies further ahead of *its* moment than it really is. With 1 unit of 1000 a
@@ -317,11 +318,10 @@ impl Schedule {
     }
 
     /// How far ahead a key is once it has been corrected. A key that is further ahead than it can be is so of a
-    /// late moment: its debt counts from a later one, which is not known, and therefore from the end of the slack.
+    /// late moment, and goes no further: nobody can tell how late, and several such debts would add up to the slack.
     pub(crate) fn corrected(&self, ahead: u64, correction: Correction) -> u64 {
-        let most = if self.is_in_time(ahead) { self.most_ahead } else { self.most_credible };
         match correction {
-            Correction::More(grains) => ahead.saturating_add(grains).min(most),
+            Correction::More(grains) => ahead.saturating_add(grains).min(self.most_ahead.max(ahead)),
             Correction::Less(grains) => ahead.saturating_sub(grains),
         }
     }
@@ -344,10 +344,12 @@ impl Schedule {
     }
 
     /// How far ahead a key goes on under this schedule for good that was `ahead` under `before`: as much as a key
-    /// can be ahead. What it owes beyond that could not be told from a clock set back, and is forgiven.
+    /// can be ahead, of the moment or of the first one after it at which it can have been so far ahead before. What it
+    /// owes beyond that could not be told from a clock set back, and is forgiven.
     pub(crate) fn carried_on(&self, before: &Self, ahead: u64) -> u64 {
-        let most = if before.is_in_time(ahead) { self.most_ahead } else { self.most_credible };
-        self.carried(before, ahead).min(most)
+        let late = before.pace.until(Moment::ORIGIN, before.overdue(ahead));
+        let most = self.most_ahead.saturating_add(self.pace.grains_in(late));
+        self.carried(before, ahead).min(most).min(self.most_credible)
     }
 
     /// How much a key that is `ahead` has used.
