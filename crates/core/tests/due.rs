@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::keyed::{DueTable, MaxKeys};
-use tidegate_core::rate::{Algorithm, TokenBucket};
+use tidegate_core::rate::{Algorithm, Smooth, TokenBucket};
 use tidegate_core::shell::AtomicDue;
 use tidegate_core::{Cost, Moment, Quota, Retry, Verdict};
 
@@ -185,6 +185,57 @@ fn a_rule_that_is_replaced_a_little_late_leaves_its_heir_no_more_debt_than_the_h
     ];
     for usage in usages {
         assert!(usage.reset.abs_diff(Duration::from_millis(800)) < Duration::from_millis(1), "{usage:?}");
+    }
+}
+
+/// Takes `cost` at these two moments, refunds the first at the third, and says how much more of it passes at the last:
+/// of the plain rule, the shared limiter, the table.
+fn passes_after_refund(rule: TokenBucket, cost: u32, [first, second, refund, last]: [Moment; 4]) -> [u32; 3] {
+    let (limiter, table) = (AtomicDue::new(), table());
+    let (fine, packed) =
+        (limiter.enrol(&rule).expect("room for a rule"), table.enrol(&rule).expect("room for a rule"));
+    let key = table.key("caller");
+    let mut state = rule.fresh(first);
+    let mut taken = [first, second].map(|now| {
+        let plain = rule.decide(&mut state, now, Cost::of(cost)).admitted().expect("a full bucket");
+        let shared = limiter.decide(&fine, now, Cost::of(cost)).admitted().expect("a full bucket");
+        let slot = table.decide(&packed, key, now, Cost::of(cost)).admitted().expect("a full bucket");
+        [plain, shared, slot]
+    });
+    let [plain, shared, slot] = &mut taken[0];
+    rule.refund(&mut state, refund, plain);
+    limiter.refund(&fine, refund, shared);
+    table.refund(&packed, key, refund, slot);
+    let mut passed = [0; 3];
+    for _ in 0..cost {
+        passed[0] += u32::from(rule.decide(&mut state, last, Cost::ONE).is_admit());
+        passed[1] += u32::from(limiter.decide(&fine, last, Cost::ONE).is_admit());
+        passed[2] += u32::from(table.decide(&packed, key, last, Cost::ONE).is_admit());
+    }
+    passed
+}
+
+#[test]
+fn a_refund_that_comes_a_little_late_gives_back_nothing_that_the_clock_has_granted_since() {
+    for later in [10, 20, 50, 80, 200] {
+        let moments = [at(0), at(later), at(0), at(later)];
+        assert_eq!(passes_after_refund(bucket(1_000, 10), 10, moments), [0; 3], "{later} ms late");
+    }
+}
+
+#[test]
+fn a_key_without_debt_gets_back_what_it_borrowed() {
+    let one = Quota::per_second(Cost::ONE).expect("a positive rate");
+    let rule = Smooth::new(one, Duration::from_secs(9)).expect("ten seconds");
+    let (limiter, table) = (AtomicDue::new(), table());
+    let (fine, packed) = (limiter.enrol(&rule).unwrap(), table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    let mut charges = [9, 10].map(|cost| limiter.decide(&fine, at(0), Cost::of(cost)).admitted().unwrap());
+    let mut slots = [9, 10].map(|cost| table.decide(&packed, key, at(0), Cost::of(cost)).admitted().unwrap());
+    limiter.refund(&fine, at(0), &mut charges[0]);
+    table.refund(&packed, key, at(0), &mut slots[0]);
+    for used in [limiter.usage(&fine, at(0)).used, table.usage(&packed, key, at(0)).used] {
+        assert!(used.micros().abs_diff(10_000_000) < 100, "{used}");
     }
 }
 

@@ -14,7 +14,10 @@
 //! **Giving back.** A charge is the stretch from `start` to `end` of the key's due time. Suppose a cost
 //! of 3 was taken at 0 (stretch 0–3) and proves at 2 to have been 1. The clock has already passed 2 of
 //! those 3; only the part from 2 to 3 is still to come, and only that is given back. Returning all of
-//! the 2 units saved would grant the same time twice.
+//! the 2 units saved would grant the same time twice. A thread that gives back late does not know how much the clock
+//! has passed. It takes what the key is ahead beyond what admissions alone can have brought it to for lateness: a key
+//! in debt gets less back for that, and of a key that is less ahead, time may be given back that has just passed,
+//! always less than the extent.
 //!
 //! **Debt.** A true cost above the estimate moves `due` on without asking, at most to [`DEBT`] times the
 //! extent ahead. What is owed beyond that is forgiven, and so is what a thread settles that comes so late that the key
@@ -32,7 +35,7 @@
 //!
 //! So what is ahead is believed up to all debts and [`SLACK`], and no answer moves `due` back. An admission
 //! begins where the last one ended or later, and ends at most an extent after the moment it was told:
-//! whatever the order of the moments, each stretch of time is granted once. Only what lies further ahead
+//! whatever the order of the moments, admissions are granted each stretch of time once. Only what lies further ahead
 //! cannot be: the clock was set back, and the key then counts as having just spent everything. It gets no free
 //! burst, and it waits no longer than a full bucket takes. A clock set back by less than the slack looks like
 //! a late thread, and the key waits until the old time has returned.
@@ -255,10 +258,13 @@ impl Schedule {
         ahead.saturating_sub(self.most_ahead)
     }
 
-    /// What the clock must at least have granted when a key is so far ahead of what it had `granted`: more, where
-    /// that was read by a thread that comes late.
+    /// What the clock must at least have granted when a key without debt is so far ahead of what it had `granted`:
+    /// more, where that was read by a thread that comes late.
     pub(crate) const fn seen(&self, granted: u64, ahead: u64) -> u64 {
-        granted.saturating_add(self.overdue(ahead))
+        // Who borrows starts at most an extent ahead, and may cost as much.
+        let borrowed = self.extent & !self.weighed;
+        let most = self.extent.saturating_add(borrowed);
+        granted.saturating_add(ahead.saturating_sub(most))
     }
 
     /// The grains that `cost` takes.
