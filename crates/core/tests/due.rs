@@ -224,6 +224,12 @@ fn a_refund_that_comes_a_little_late_gives_back_nothing_that_the_clock_has_grant
 }
 
 #[test]
+fn a_charge_of_before_the_clock_was_set_back_gives_nothing_back() {
+    let moments = [at(3_600_000), at(3_605_000), at(5_000), at(5_000)];
+    assert_eq!(passes_after_refund(bucket(10, 10), 10, moments), [0; 3]);
+}
+
+#[test]
 fn a_key_without_debt_gets_back_what_it_borrowed() {
     let one = Quota::per_second(Cost::ONE).expect("a positive rate");
     let rule = Smooth::new(one, Duration::from_secs(9)).expect("ten seconds");

@@ -319,6 +319,10 @@ impl Schedule {
         if true_cost >= taken {
             return Correction::More(true_cost - taken);
         }
+        // Of before the clock was set back: what was taken then is no part of what the key is ahead now.
+        if !self.is_readable(end.saturating_sub(granted)) {
+            return Correction::Less(0);
+        }
         let kept_until = end.saturating_sub(taken - true_cost).max(granted);
         Correction::Less(end.saturating_sub(kept_until))
     }
