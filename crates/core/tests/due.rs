@@ -246,13 +246,35 @@ fn a_key_without_debt_gets_back_what_it_borrowed() {
 }
 
 #[test]
-fn a_charge_of_a_smaller_plan_settles_without_forgetting_what_the_larger_consumed() {
+fn a_charge_gives_back_nothing_of_what_a_faster_plan_has_granted_and_consumed_since() {
+    let (limiter, table) = (AtomicDue::new(), table());
+    let daily = TokenBucket::new(Quota::per_day(Cost::of(1_000)).unwrap());
+    let plans = [daily, bucket(1_000, 1_000)];
+    let fine = plans.map(|rule| limiter.enrol(&rule).unwrap());
+    let packed = plans.map(|rule| table.enrol(&rule).unwrap());
+    let key = table.key("caller");
+    let mut charge = limiter.decide(&fine[0], at(0), Cost::of(999)).admitted().unwrap();
+    let mut slot = table.decide(&packed[0], key, at(0), Cost::of(999)).admitted().unwrap();
+    // Under the faster plan all of it is granted anew within a second, and a little more for rounding.
+    for (now, cost) in [(0, 1), (1_001, 1_000)] {
+        assert!(limiter.decide(&fine[1], at(now), Cost::of(cost)).is_admit());
+        assert!(table.decide(&packed[1], key, at(now), Cost::of(cost)).is_admit());
+    }
+    limiter.refund(&fine[0], at(1_001), &mut charge);
+    table.refund(&packed[0], key, at(1_001), &mut slot);
+    assert!(!limiter.decide(&fine[1], at(1_001), Cost::ONE).is_admit());
+    assert!(!table.decide(&packed[1], key, at(1_001), Cost::ONE).is_admit());
+}
+
+#[test]
+fn a_charge_of_a_smaller_plan_owes_more_but_gives_nothing_back_of_what_the_larger_consumed() {
     let (limiter, table) = (AtomicDue::new(), table());
     let (small, large) = (bucket(10, 10), bucket(1_000, 1_000));
     let fine = [small, large].map(|rule| limiter.enrol(&rule).unwrap());
     let packed = [small, large].map(|rule| table.enrol(&rule).unwrap());
     let key = table.key("caller");
-    for true_cost in [Cost::ZERO, Cost::ONE, Cost::of(3)] {
+    for (true_cost, counted) in [(0, 1), (1, 1), (3, 3)] {
+        let true_cost = Cost::of(true_cost);
         limiter.reset();
         table.reset(&packed[0], key, at(0));
         let mut charge = limiter.decide(&fine[0], at(0), Cost::ONE).admitted().unwrap();
@@ -261,7 +283,7 @@ fn a_charge_of_a_smaller_plan_settles_without_forgetting_what_the_larger_consume
         assert!(table.decide(&packed[1], key, at(0), Cost::of(500)).is_admit());
         limiter.settle(&fine[0], at(0), &mut charge, true_cost);
         table.settle(&packed[0], key, at(0), &mut packed_charge, true_cost);
-        let expected = Cost::of(500).plus(true_cost).micros();
+        let expected = Cost::of(500 + counted).micros();
         for used in [limiter.usage(&fine[1], at(0)).used, table.usage(&packed[1], key, at(0)).used] {
             assert!(used.micros().abs_diff(expected) < 100, "{used}");
         }

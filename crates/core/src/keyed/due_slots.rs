@@ -243,8 +243,7 @@ impl DueSlots {
         if let Some(spot) = spot {
             let held = self.held(rule, spot.slot, spot.now);
             let schedule = &held.writer.rule.0;
-            let reading = Reading { now: spot.now, granted: held.granted };
-            let correction = self.rules.correction(&held.writer, reading, held.ahead, charge, costs);
+            let correction = held.writer.correction(held.granted, held.ahead, charge, costs);
             let is_forgotten = || self.resets.has_reset(probe.fingerprint(), charge.serial);
             let correction = if charge.is_overflow() { correction } else { correction.unless(is_forgotten) };
             let after = schedule.corrected(held.ahead, correction);
@@ -255,7 +254,7 @@ impl DueSlots {
             };
             return self.publish(rule, schedule, &spot, held.with_ahead(spot.slot, after), after);
         }
-        let correction = self.rules.correction(&rule.writer(), rule.rule.0.read(now), 0, charge, costs);
+        let correction = rule.writer().correction(rule.rule.0.granted(now), 0, charge, costs);
         match rule.rule.0.corrected(0, correction) {
             0 => true,
             after => match self.settle_in(rule, probe, now, after) {

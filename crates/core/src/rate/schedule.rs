@@ -42,8 +42,10 @@
 //!
 //! **Several rules.** Plans may share a counter, and rules are replaced. Whoever only reads what another rule wrote
 //! sees all of it. An admission goes on in its own terms, and so little is ahead then that nothing is lost;
-//! a correction is made in the terms of the rule that wrote the state. Only when a rule is replaced for good by one
-//! whose eight extents are less than what is owed, the rest is forgiven.
+//! a correction is made in the terms of the rule that wrote the state, and a charge that another rule made gives
+//! nothing back: the writer's clock may have granted it already, and others taken it. Once the rule of the charge has
+//! written the state again, nothing tells what was granted in between, and that much is given back. Only when a rule
+//! is replaced for good by one whose eight extents are less than what is owed, the rest is forgiven.
 
 use std::time::Duration;
 
@@ -333,17 +335,6 @@ impl Schedule {
         match correction {
             Correction::More(grains) => ahead.saturating_add(grains).min(self.most_ahead.max(ahead)),
             Correction::Less(grains) => ahead.saturating_sub(grains),
-        }
-    }
-
-    /// The same correction under this schedule, made under `before`. What would be given back is rounded
-    /// down, so that passing from rule to rule never grants anything.
-    pub(crate) fn carried_correction(&self, before: &Self, correction: Correction) -> Correction {
-        match correction {
-            Correction::More(grains) => Correction::More(self.pace.grains(before.pace.cost(grains))),
-            Correction::Less(grains) => {
-                Correction::Less(self.pace.grains(before.pace.cost(grains)).saturating_sub(1))
-            }
         }
     }
 

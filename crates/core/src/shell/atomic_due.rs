@@ -6,7 +6,8 @@
 //!
 //! Rules that take turns, as plans do that share a counter, read each other's words. Only an admission writes the
 //! word in its own rule's terms, for then all that is ahead fits an extent of it. A correction is applied in the
-//! terms of the rule that wrote the word, so a charge of a small plan never cuts down what a large one consumed.
+//! terms of the rule that wrote the word, so a charge of a small plan never cuts down what a large one consumed; it
+//! gives nothing back when that is another rule than its own.
 //!
 //! Every word is whole in itself: no other memory is published through it, so relaxed ordering is
 //! enough, but for what a settlement must know of a reset.
@@ -163,8 +164,8 @@ impl AtomicDue {
         let Some(taken) = charge.close(true_cost) else { return };
         self.change(|word| {
             let held = self.held(rule, word, now);
-            let (reading, costs) = (Reading { now, granted: held.granted }, (taken, true_cost));
-            let correction = self.rules.correction(&held.writer, reading, held.ahead, charge, costs);
+            let costs = (taken, true_cost);
+            let correction = held.writer.correction(held.granted, held.ahead, charge, costs);
             let correction = correction.unless(|| self.resets.has_reset(0, charge.serial));
             held.with_ahead(held.writer.rule.0.corrected(held.ahead, correction))
         });

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::sync::PoisonError;
 
-use crate::rate::{Correction, Reading, Schedule};
+use crate::rate::{Correction, Schedule};
 use crate::sync::RwLock;
 use crate::units::{Cost, Invalid};
 use crate::verdict::Charge;
@@ -81,6 +81,25 @@ impl<R: Clone> Writer<'_, R> {
     }
 }
 
+impl<R: Scheduled> Writer<'_, R> {
+    /// What settling `charge` comes to for a word of this writer whose key is so far ahead of `granted`. A charge
+    /// that another rule made owes what it proves to have cost more, but gives nothing back: this rule's clock may
+    /// have granted long ago what the other's has still to grant.
+    pub(crate) fn correction(
+        &self,
+        granted: u64,
+        ahead: u64,
+        charge: &Charge,
+        (taken, true_cost): (Cost, Cost),
+    ) -> Correction {
+        let schedule = self.rule.schedule();
+        let is_own = charge.serial & SERIAL == self.serial;
+        // Whatever ended at the origin, the clock has granted.
+        let (seen, end) = if is_own { (schedule.seen(granted, ahead), charge.mark) } else { (granted, 0) };
+        schedule.correction(seen, end, taken, true_cost)
+    }
+}
+
 const fn stamp(serial: u32) -> u64 {
     (serial % PLACES) as u64
 }
@@ -155,34 +174,6 @@ impl<R: Clone> Roster<R> {
 
     fn place(&self, serial: u32) -> &RwLock<Place<R>> {
         &self.places[(serial % PLACES) as usize]
-    }
-}
-
-impl<R: Scheduled> Roster<R> {
-    /// What settling `charge` comes to for a word whose writer sees its key so far ahead, whichever rule made
-    /// the charge. When that one has been retired, nothing is given back any more.
-    pub(crate) fn correction(
-        &self,
-        writer: &Writer<'_, R>,
-        Reading { now, granted }: Reading,
-        ahead: u64,
-        charge: &Charge,
-        (taken, true_cost): (Cost, Cost),
-    ) -> Correction {
-        let schedule = writer.rule.schedule();
-        let serial = charge.serial & SERIAL;
-        if serial == writer.serial {
-            let seen = schedule.seen(granted, ahead);
-            return schedule.correction(seen, charge.mark, taken, true_cost);
-        }
-        match self.numbered(serial) {
-            Some(maker) => {
-                let maker = maker.schedule();
-                let correction = maker.correction(maker.granted(now), charge.mark, taken, true_cost);
-                schedule.carried_correction(maker, correction)
-            }
-            None => schedule.correction(granted, 0, taken, true_cost),
-        }
     }
 }
 
