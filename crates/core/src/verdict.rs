@@ -167,7 +167,8 @@ pub struct Charge {
     pub(crate) mark: u64,
     /// The number under which its shell enrolled the rule that the mark is expressed in.
     pub(crate) serial: u32,
-    /// The life of the state that it was taken in, where its shell keeps lives apart.
+    /// The life of the state that it was taken in, where its shell keeps lives apart; else how many resets it had
+    /// counted by then.
     pub(crate) life: u32,
     /// How many times its quota the key had: what counted was the cost divided by that.
     boost: u32,

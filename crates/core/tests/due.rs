@@ -365,6 +365,28 @@ fn a_charge_of_before_a_reset_is_not_given_back_from_what_others_took_since() {
 }
 
 #[test]
+fn a_reset_is_not_forgotten_however_many_follow() {
+    let (limiter, table) = (AtomicDue::new(), table());
+    let daily = TokenBucket::new(Quota::per_day(Cost::of(1_000)).unwrap());
+    let (fine, packed) = (limiter.enrol(&daily).unwrap(), table.enrol(&daily).unwrap());
+    let key = table.key("ann");
+    let mut charge = limiter.decide(&fine, at(0), Cost::of(1_000)).admitted().unwrap();
+    let mut slot = table.decide(&packed, key, at(0), Cost::of(1_000)).admitted().unwrap();
+    limiter.reset();
+    table.reset(&packed, key, at(0));
+    for other in 1..2_048 {
+        limiter.reset();
+        table.reset(&packed, table.key(&other), at(0));
+    }
+    assert!(limiter.decide(&fine, at(0), Cost::of(1_000)).is_admit());
+    assert!(table.decide(&packed, key, at(0), Cost::of(1_000)).is_admit());
+    limiter.refund(&fine, at(0), &mut charge);
+    table.refund(&packed, key, at(0), &mut slot);
+    assert!(!limiter.decide(&fine, at(0), Cost::ONE).is_admit());
+    assert!(!table.decide(&packed, key, at(0), Cost::ONE).is_admit());
+}
+
+#[test]
 fn what_is_taken_at_the_origin_can_be_given_back_to_the_grain() {
     let (limiter, rule) = (AtomicDue::new(), bucket(5, 3));
     let fine = limiter.enrol(&rule).unwrap();

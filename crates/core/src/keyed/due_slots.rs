@@ -244,7 +244,7 @@ impl DueSlots {
             let held = self.held(rule, spot.slot, spot.now);
             let schedule = &held.writer.rule.0;
             let correction = held.writer.correction(held.granted, held.ahead, charge, costs);
-            let is_forgotten = || self.resets.has_reset(probe.fingerprint(), charge.serial);
+            let is_forgotten = || self.resets.has_reset(probe.fingerprint(), charge.life);
             let correction = if charge.is_overflow() { correction } else { correction.unless(is_forgotten) };
             let after = schedule.corrected(held.ahead, correction);
             let after = if schedule.is_in_time(after) {
@@ -267,8 +267,8 @@ impl DueSlots {
 
     /// What a charge about to be made carries of its rule, and of how many resets there were.
     #[inline]
-    fn number(&self, rule: &Enrolled<Packed>) -> u32 {
-        self.resets.count() | rule.serial
+    fn origin(&self, rule: &Enrolled<Packed>) -> Origin {
+        Origin { serial: rule.serial, resets: self.resets.count() }
     }
 
     /// How far ahead a key is, and by which reading.
@@ -289,6 +289,13 @@ fn room(schedule: &Schedule, header: Header, granted: u64) -> u64 {
     schedule.granted(header.tidied().start()).saturating_add(FARTHEST).saturating_sub(granted)
 }
 
-fn charge_until(number: u32, cost: Cost, due: u64, wait: Duration) -> Charge {
-    Charge::new(cost, due).with_wait(wait).made_under(number)
+/// Under which rule a charge is made, and after how many resets.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    serial: u32,
+    resets: u32,
+}
+
+fn charge_until(origin: Origin, cost: Cost, due: u64, wait: Duration) -> Charge {
+    Charge::new(cost, due).with_wait(wait).made_under(origin.serial).in_life(origin.resets)
 }

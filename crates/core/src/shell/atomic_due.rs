@@ -110,9 +110,9 @@ impl AtomicDue {
         let (ahead, grains) = (ahead_of(due, reading.granted), schedule.grains(cost));
         if let Some(after) = schedule.at_once(ahead, grains) {
             let due = reading.granted.wrapping_add(after);
-            let number = self.resets.count() | rule.serial;
+            let resets = self.resets.count();
             let is_ours = self.swap(word, pack(rule.stamp(), due)).is_ok();
-            return is_ours.then(|| Verdict::Admit(Charge::new(cost, due).made_under(number)));
+            return is_ours.then(|| Verdict::Admit(charge_until(rule, resets, cost, due)));
         }
         let refusal = schedule.refusal(reading, ahead, grains)?;
         schedule.is_readable(ahead).then_some(Verdict::Refuse(refusal))
@@ -137,11 +137,9 @@ impl AtomicDue {
                 }
             };
             let due = reading.granted.wrapping_add(after);
-            let number = self.resets.count() | rule.serial;
+            let resets = self.resets.count();
             match self.swap(word, word_of(rule.stamp(), reading.granted, after)) {
-                Ok(()) => {
-                    return Verdict::Admit(Charge::new(cost, due).made_under(number).with_wait(wait));
-                }
+                Ok(()) => return Verdict::Admit(charge_until(rule, resets, cost, due).with_wait(wait)),
                 Err(found) => word = found,
             }
         }
@@ -166,7 +164,7 @@ impl AtomicDue {
             let held = self.held(rule, word, now);
             let costs = (taken, true_cost);
             let correction = held.writer.correction(held.granted, held.ahead, charge, costs);
-            let correction = correction.unless(|| self.resets.has_reset(0, charge.serial));
+            let correction = correction.unless(|| self.resets.has_reset(0, charge.life));
             held.with_ahead(held.writer.rule.0.corrected(held.ahead, correction))
         });
     }
@@ -260,6 +258,12 @@ impl Held<'_> {
     fn with_ahead(&self, ahead: u64) -> u64 {
         word_of(self.writer.stamp(), self.granted, ahead)
     }
+}
+
+/// A charge that was made after so many resets: as many as were counted before the word was swapped.
+#[inline]
+fn charge_until(rule: &Enrolled<Fine>, resets: u32, cost: Cost, due: u64) -> Charge {
+    Charge::new(cost, due).made_under(rule.serial).in_life(resets)
 }
 
 /// How far a due time lies ahead of `granted`: the difference of their last bits, which is negative from half of their

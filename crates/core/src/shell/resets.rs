@@ -3,8 +3,8 @@
 //! A reset forgets what a key has consumed, and with it what its open charges took. When one of these is refunded
 //! afterwards, what it took is no longer there to be given back: it would be credit for what others took since.
 //! From the due number alone that cannot be told, for a charge before the reset and one after it may be the same
-//! stretch of due time. So resets are counted, and a charge carries, in the upper bits of its rule's number, how many
-//! there had been. Whoever would give back asks whether the key was reset since.
+//! stretch of due time. So resets are counted, and a charge carries how many there had been. Whoever would give back
+//! asks whether the key was reset since.
 //!
 //! The last [`KEPT`] resets are remembered by key. A charge that is open while more keys than that are reset is given
 //! nothing back, as is one made while its own key is being reset: the strict side.
@@ -12,18 +12,17 @@
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-use super::roster::SERIAL_BITS;
 use crate::sync::{AtomicU32, Ordering, RwLock};
 
-/// Resets remembered by key: room for an operator's afternoon. Less than half of what a charge can count.
+/// Resets remembered by key: room for an operator's afternoon.
 const KEPT: usize = 1024;
 
-/// One more, where a charge carries it.
-const ONE: u32 = 1 << SERIAL_BITS;
+/// Each is noted twice.
+const NOTES: usize = 2 * KEPT;
 
 #[derive(Debug)]
 pub(crate) struct Resets {
-    /// How many there were, in the upper bits, over and over.
+    /// How many notes there were. It comes round after four thousand million, when no charge of the first is open.
     count: AtomicU32,
     last: RwLock<VecDeque<u64>>,
 }
@@ -33,8 +32,8 @@ impl Resets {
         Self { count: AtomicU32::new(0), last: RwLock::new(VecDeque::new()) }
     }
 
-    /// How many there were so far, for a charge that is about to be made. Acquire pairs with the release of a reset:
-    /// who counts it finds the key reset.
+    /// How many notes there were so far, for a charge that is about to be made. Acquire pairs with the release of a
+    /// reset: who counts it finds the key reset.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Acquire)
@@ -50,21 +49,20 @@ impl Resets {
 
     fn note(&self, key: u64) {
         let mut last = self.last.write().unwrap_or_else(PoisonError::into_inner);
-        if last.len() == KEPT {
+        if last.len() == NOTES {
             last.pop_front();
         }
         last.push_back(key);
-        self.count.fetch_add(ONE, Ordering::Release);
+        self.count.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether a key has been reset since a charge with this number was made, or may have been.
-    pub(crate) fn has_reset(&self, key: u64, number: u32) -> bool {
-        let made = number & !(ONE - 1);
+    /// Whether a key has been reset since a charge was made at this count, or may have been.
+    pub(crate) fn has_reset(&self, key: u64, made: u32) -> bool {
         if self.count() == made {
             return false;
         }
         let last = self.last.read().unwrap_or_else(PoisonError::into_inner);
-        let since = (self.count().wrapping_sub(made) / ONE) as usize;
+        let since = self.count().wrapping_sub(made) as usize;
         since > last.len() || last.iter().rev().take(since).any(|&reset| reset == key)
     }
 }
@@ -76,12 +74,12 @@ mod tests {
     #[test]
     fn a_reset_concerns_earlier_charges_of_its_key_and_very_old_ones_of_all() {
         let resets = Resets::new();
-        let before = resets.count() | 7;
+        let before = resets.count();
         resets.reset(1, || ());
-        let after = resets.count() | 7;
+        let after = resets.count();
         assert!(resets.has_reset(1, before) && !resets.has_reset(2, before));
         assert!(!resets.has_reset(1, after));
-        for _ in 0..KEPT / 2 {
+        for _ in 0..KEPT {
             resets.reset(2, || ());
         }
         assert!(resets.has_reset(3, before) && !resets.has_reset(3, after) && resets.has_reset(2, after));

@@ -9,11 +9,6 @@ use crate::verdict::Charge;
 /// Rules one shell can know at once. A state word spends four bits on saying which one wrote it.
 const PLACES: u32 = 16;
 
-/// Bits of a rule's number; the bits above it in a charge count resets. Within 20 bits, a place is let 65 536 times
-/// before a number comes again.
-pub(super) const SERIAL_BITS: u32 = 20;
-const SERIAL: u32 = (1 << SERIAL_BITS) - 1;
-
 /// A rule that a shell knows, and can therefore meet in the states it keeps.
 ///
 /// It is used with the shell that enrolled it, and returned to it by `retire` when nobody decides
@@ -93,7 +88,7 @@ impl<R: Scheduled> Writer<'_, R> {
         (taken, true_cost): (Cost, Cost),
     ) -> Correction {
         let schedule = self.rule.schedule();
-        let is_own = charge.serial & SERIAL == self.serial;
+        let is_own = charge.serial == self.serial;
         // Whatever ended at the origin, the clock has granted.
         let (seen, end) = if is_own { (schedule.seen(granted, ahead), charge.mark) } else { (granted, 0) };
         schedule.correction(seen, end, taken, true_cost)
@@ -143,7 +138,7 @@ impl<R: Clone> Roster<R> {
     pub(crate) fn retire(&self, serial: u32) {
         let mut place = self.place(serial).write().unwrap_or_else(PoisonError::into_inner);
         if place.serial == serial {
-            *place = Place { serial: (serial + PLACES) & SERIAL, rule: None };
+            *place = Place { serial: serial.wrapping_add(PLACES), rule: None };
         }
     }
 

@@ -62,13 +62,13 @@ impl DueSlots {
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
         let schedule = &rule.rule.0;
-        let number = self.number(rule);
+        let origin = self.origin(rule);
         let granted = schedule.granted(spot.now);
         let ahead = self.ahead(rule, spot.slot, spot.now, granted);
         let (new, verdict) = match schedule.ask(Reading { now, granted }, ahead, cost) {
             Verdict::Admit((after, wait)) => {
                 let due = granted.wrapping_add(after);
-                (spot.slot.with_due(rule.stamp(), due), Verdict::Admit(charge_until(number, cost, due, wait)))
+                (spot.slot.with_due(rule.stamp(), due), Verdict::Admit(charge_until(origin, cost, due, wait)))
             }
             Verdict::Refuse(refusal) => {
                 // What another rule wrote stays in its terms, in which all of it can be told.
@@ -94,12 +94,12 @@ impl DueSlots {
             Verdict::Refuse(refusal) => return Some(Verdict::Refuse(refusal)),
             Verdict::Admit(taken) => taken,
         };
-        let number = self.number(rule);
+        let origin = self.origin(rule);
         if after == 0 {
-            return Some(Verdict::Admit(charge_until(number, cost, 0, wait)));
+            return Some(Verdict::Admit(charge_until(origin, cost, 0, wait)));
         }
         match self.settle_in(rule, probe, now, after) {
-            Arrival::Settled(due) => Some(Verdict::Admit(charge_until(number, cost, due, wait))),
+            Arrival::Settled(due) => Some(Verdict::Admit(charge_until(origin, cost, due, wait))),
             Arrival::Known => None,
             Arrival::Full => Some(self.share(rule, now, cost)),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::place::Probe;
-use super::{DueSlots, charge_until};
+use super::{DueSlots, Origin, charge_until};
 use crate::keyed::group::swap;
 use crate::keyed::word::{Slot, identity};
 use crate::shell::{Enrolled, Packed};
@@ -18,7 +18,7 @@ pub struct Foreseen<'a> {
     slot: Slot,
     due: u64,
     cost: Cost,
-    number: u32,
+    origin: Origin,
 }
 
 impl Foreseen<'_> {
@@ -27,7 +27,7 @@ impl Foreseen<'_> {
     #[must_use]
     pub fn take(self) -> Option<Charge> {
         let is_ours = swap(self.word, self.slot, self.slot.moved_to(self.due));
-        is_ours.then(|| charge_until(self.number, self.cost, self.due, Duration::ZERO))
+        is_ours.then(|| charge_until(self.origin, self.cost, self.due, Duration::ZERO))
     }
 }
 
@@ -43,9 +43,9 @@ impl DueSlots {
         cost: Cost,
     ) -> Option<Verdict<Charge>> {
         self.answer(rule, probe, distance, now, cost, |word, slot, due| {
-            let number = self.number(rule);
+            let origin = self.origin(rule);
             let is_ours = swap(word, slot, slot.moved_to(due));
-            is_ours.then(|| charge_until(number, cost, due, Duration::ZERO))
+            is_ours.then(|| charge_until(origin, cost, due, Duration::ZERO))
         })
     }
 
@@ -59,7 +59,7 @@ impl DueSlots {
         cost: Cost,
     ) -> Option<Verdict<Foreseen<'a>>> {
         self.answer(rule, probe, 0, now, cost, |word, slot, due| {
-            Some(Foreseen { word, slot, due, cost, number: self.number(rule) })
+            Some(Foreseen { word, slot, due, cost, origin: self.origin(rule) })
         })
     }
 
