@@ -244,15 +244,21 @@ impl DueSlots {
             let held = self.held(rule, spot.slot, spot.now);
             let schedule = &held.writer.rule.0;
             let correction = held.writer.correction(held.granted, held.ahead, charge, costs);
-            let is_forgotten = || self.resets.has_reset(probe.fingerprint(), charge.life);
-            let correction = if charge.is_overflow() { correction } else { correction.unless(is_forgotten) };
-            let after = schedule.corrected(held.ahead, correction);
-            let after = if schedule.is_in_time(after) {
-                after
-            } else {
-                after.min(room(schedule, spot.header, held.granted))
+            let write = |correction| {
+                let after = schedule.corrected(held.ahead, correction);
+                let after = if schedule.is_in_time(after) {
+                    after
+                } else {
+                    after.min(room(schedule, spot.header, held.granted))
+                };
+                self.publish(rule, schedule, &spot, held.with_ahead(spot.slot, after), after)
             };
-            return self.publish(rule, schedule, &spot, held.with_ahead(spot.slot, after), after);
+            // What newcomers share is never reset.
+            return if charge.is_overflow() {
+                write(correction)
+            } else {
+                self.resets.correct(probe.fingerprint(), charge.life, correction, write)
+            };
         }
         let correction = rule.writer().correction(rule.rule.0.granted(now), 0, charge, costs);
         match rule.rule.0.corrected(0, correction) {

@@ -145,16 +145,6 @@ pub(crate) enum Correction {
     Less(u64),
 }
 
-impl Correction {
-    /// This, but nothing is given back if what was taken has been forgotten.
-    pub(crate) fn unless(self, is_forgotten: impl FnOnce() -> bool) -> Self {
-        match self {
-            Self::Less(grains) if grains > 0 && is_forgotten() => Self::Less(0),
-            Self::Less(_) | Self::More(_) => self,
-        }
-    }
-}
-
 impl Schedule {
     /// The schedule in ticks of a nanosecond.
     pub(crate) fn fine(terms: Terms) -> Self {

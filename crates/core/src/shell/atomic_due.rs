@@ -159,14 +159,21 @@ impl AtomicDue {
 
     /// Settles a charge to its true cost. Doing it twice changes nothing.
     pub fn settle(&self, rule: &Enrolled<Fine>, now: Moment, charge: &mut Charge, true_cost: Cost) {
-        let Some(taken) = charge.close(true_cost) else { return };
-        self.change(|word| {
-            let held = self.held(rule, word, now);
-            let costs = (taken, true_cost);
-            let correction = held.writer.correction(held.granted, held.ahead, charge, costs);
-            let correction = correction.unless(|| self.resets.has_reset(0, charge.life));
-            held.with_ahead(held.writer.rule.0.corrected(held.ahead, correction))
-        });
+        if let Some(taken) = charge.close(true_cost) {
+            while !self.correct_once(rule, now, charge, (taken, true_cost)) {}
+        }
+    }
+
+    /// Corrects a charge in the terms of the rule that wrote the word; false when another thread was faster.
+    fn correct_once(&self, rule: &Enrolled<Fine>, now: Moment, charge: &Charge, costs: (Cost, Cost)) -> bool {
+        // Acquire pairs with the release of a reset: who changes what was written since knows of it.
+        let word = self.word.load(Ordering::Acquire);
+        let held = self.held(rule, word, now);
+        let correction = held.writer.correction(held.granted, held.ahead, charge, costs);
+        self.resets.correct(0, charge.life, correction, |correction| {
+            let after = held.writer.rule.0.corrected(held.ahead, correction);
+            self.swap(word, held.with_ahead(after)).is_ok()
+        })
     }
 
     /// Gives a charge back. Doing it twice changes nothing.
@@ -192,10 +199,9 @@ impl AtomicDue {
     }
 
     fn change(&self, change: impl Fn(u64) -> u64) {
-        // Acquire pairs with the release of a reset: who changes what was written since knows of it.
-        let mut word = self.word.load(Ordering::Acquire);
-        while self.swap(word, change(word)).is_err() {
-            word = self.word.load(Ordering::Acquire);
+        let mut word = self.word.load(Ordering::Relaxed);
+        while let Err(found) = self.swap(word, change(word)) {
+            word = found;
         }
     }
 

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
+use crate::rate::Correction;
 use crate::sync::{AtomicU32, Ordering, RwLock};
 
 /// Resets remembered by key: room for an operator's afternoon.
@@ -56,14 +57,25 @@ impl Resets {
         self.count.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether a key has been reset since a charge was made at this count, or may have been.
-    pub(crate) fn has_reset(&self, key: u64, made: u32) -> bool {
-        if self.count() == made {
-            return false;
+    /// Has `write` write down the correction of a charge that was made at this count. Nothing is given back when the
+    /// key has been reset since, or may have been.
+    ///
+    /// No reset begins before it is written: after a reset the key may come to be due when it was before, and
+    /// `write` would take what others took since for what it has read.
+    pub(crate) fn correct<T>(
+        &self,
+        key: u64,
+        made: u32,
+        correction: Correction,
+        write: impl FnOnce(Correction) -> T,
+    ) -> T {
+        if let Correction::More(_) | Correction::Less(0) = correction {
+            return write(correction);
         }
         let last = self.last.read().unwrap_or_else(PoisonError::into_inner);
         let since = self.count().wrapping_sub(made) as usize;
-        since > last.len() || last.iter().rev().take(since).any(|&reset| reset == key)
+        let is_forgotten = since > last.len() || last.iter().rev().take(since).any(|&reset| reset == key);
+        write(if is_forgotten { Correction::Less(0) } else { correction })
     }
 }
 
@@ -71,17 +83,22 @@ impl Resets {
 mod tests {
     use super::*;
 
+    fn is_forgotten(resets: &Resets, key: u64, made: u32) -> bool {
+        resets.correct(key, made, Correction::Less(1), |correction| matches!(correction, Correction::Less(0)))
+    }
+
     #[test]
     fn a_reset_concerns_earlier_charges_of_its_key_and_very_old_ones_of_all() {
         let resets = Resets::new();
         let before = resets.count();
         resets.reset(1, || ());
         let after = resets.count();
-        assert!(resets.has_reset(1, before) && !resets.has_reset(2, before));
-        assert!(!resets.has_reset(1, after));
+        assert!(is_forgotten(&resets, 1, before) && !is_forgotten(&resets, 2, before));
+        assert!(!is_forgotten(&resets, 1, after));
         for _ in 0..KEPT {
             resets.reset(2, || ());
         }
-        assert!(resets.has_reset(3, before) && !resets.has_reset(3, after) && resets.has_reset(2, after));
+        assert!(is_forgotten(&resets, 3, before));
+        assert!(!is_forgotten(&resets, 3, after) && is_forgotten(&resets, 2, after));
     }
 }

@@ -157,6 +157,25 @@ fn a_group_is_moved_back_while_a_thread_of_the_old_time_decides() {
 }
 
 #[test]
+fn a_refund_beside_a_reset_of_its_key_gives_back_nothing_of_what_is_taken_after_it() {
+    explore(|| {
+        let (table, rule) = table(1);
+        let ann = table.key("ann");
+        let mut charge = table.decide(&rule, ann, at(0), Cost::ONE).admitted().unwrap();
+        let other = {
+            let (table, rule) = (table.clone(), rule.clone());
+            thread::spawn(move || {
+                table.reset(&rule, ann, at(0));
+                assert!(table.decide(&rule, ann, at(0), Cost::ONE).is_admit());
+            })
+        };
+        table.refund(&rule, ann, at(0), &mut charge);
+        other.join().unwrap();
+        assert!(!table.decide(&rule, ann, at(0), Cost::ONE).is_admit());
+    });
+}
+
+#[test]
 fn what_two_threads_foresee_is_taken_once() {
     explore(|| {
         let (table, rule) = table(2);
