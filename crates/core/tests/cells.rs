@@ -216,7 +216,9 @@ fn a_table_counts_the_memory_that_its_cells_may_come_to_take() {
     // A table has had its largest rule once it has had it.
     let smaller = logs.enrol(log(10, 60)).unwrap();
     logs.retire(rule, &smaller, at(0));
-    assert_eq!(logs.bytes(), plain + most);
+    // Whatever key is in use when windows change, what became of its charges is remembered: in 40 bytes.
+    let cells = most / (16 * 100);
+    assert_eq!(logs.bytes(), plain + most + 40 * cells);
     assert_eq!(CellTable::most_heap(&sliding(10, 60, 1), MaxKeys::new(1_000).unwrap()), 0);
     assert!(CellTable::most_heap(&sliding(10, 60, 6), MaxKeys::new(1_000).unwrap()) > 1_500 * 7 * 8);
 }

@@ -68,6 +68,10 @@ impl<A: Algorithm + Clone> CellTable<A> {
         let heap = rule.most_heap() as u64;
         let enrolled = self.counters.rules.enrol(rule)?;
         self.counters.heap_each.fetch_max(heap, Ordering::Relaxed);
+        if enrolled.serial > 0 {
+            // It may have other windows than the first.
+            self.counters.before_each.store(Written::<A>::MOST_BEFORE as u64, Ordering::Relaxed);
+        }
         Ok(enrolled)
     }
 
@@ -85,6 +89,8 @@ pub struct Cells<A: Algorithm> {
     lives: Lives,
     /// The most memory that a cell may take from the heap, under any rule enrolled so far.
     heap_each: AtomicU64,
+    /// What a cell may take besides once rules have changed.
+    before_each: AtomicU64,
     /// The key of each cell, or zero. Written only under the cell's mutex.
     keys: Box<[AtomicU64]>,
     cells: Box<[Cell<A>]>,
@@ -176,7 +182,8 @@ impl<A: Algorithm + Clone> Counters for Cells<A> {
     }
 
     fn bytes(&self) -> usize {
-        let heap = usize::try_from(self.heap_each.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let heap = self.heap_each.load(Ordering::Relaxed) + self.before_each.load(Ordering::Relaxed);
+        let heap = usize::try_from(heap).unwrap_or(usize::MAX);
         let cells = size_of_val(&*self.keys) + size_of_val(&*self.cells);
         cells.saturating_add(heap.saturating_mul(self.cells.len() + 1))
     }
@@ -189,6 +196,7 @@ impl<A: Algorithm + Clone> Cells<A> {
             rules: Roster::new(),
             lives: Lives::new(),
             heap_each: AtomicU64::new(0),
+            before_each: AtomicU64::new(0),
             keys: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             cells: (0..slots).map(|_| Mutex::new(None)).collect(),
             turns: [(); STRIPES].map(|()| Mutex::new(())),

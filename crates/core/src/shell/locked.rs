@@ -119,6 +119,9 @@ pub(crate) struct Written<A: Algorithm> {
 }
 
 impl<A: Algorithm + Clone> Written<A> {
+    /// What a state that has passed to a rule with other windows takes from the heap, beside its own.
+    pub(crate) const MOST_BEFORE: usize = size_of::<Before>();
+
     pub(crate) fn fresh(rule: &Enrolled<A>, now: A::Time, lives: &Lives) -> Self {
         Self { serial: rule.serial, life: lives.begin(), before: None, state: rule.rule.fresh(now) }
     }
@@ -185,7 +188,13 @@ impl<A: Algorithm + Clone> Written<A> {
     #[cold]
     fn carry(&mut self, rule: &Enrolled<A>, rules: &Roster<A>, lives: &Lives, now: A::Time) {
         let marks = rules.numbered(self.serial).map_or(Marks::LOST, |writer| {
-            let marks = rule.rule.marks(&writer, &self.state, now);
+            // What charges of an idle state took counts no more, so nothing of it need be remembered. Most cells of
+            // a large table are idle when windows change.
+            let is_idle = writer.is_idle(&self.state, now);
+            let marks = match rule.rule.marks(&writer, &self.state, now) {
+                marks if is_idle && marks != Marks::SAME => Marks::LOST,
+                marks => marks,
+            };
             rule.rule.carry(&writer, &mut self.state, now);
             marks
         });
@@ -194,5 +203,28 @@ impl<A: Algorithm + Clone> Written<A> {
             self.life = lives.begin();
         }
         self.serial = rule.serial;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::FixedWindow;
+    use crate::units::{Moment, Quota};
+
+    #[test]
+    fn only_a_state_in_use_remembers_the_windows_before() {
+        let (rules, lives) = (Roster::new(), Lives::new());
+        let [seconds, minutes] = [1, 60].map(|seconds| {
+            let quota = Quota::new(Cost::of(10), Duration::from_secs(seconds)).unwrap();
+            rules.enrol(FixedWindow::new(quota).unwrap()).unwrap()
+        });
+        for (later, is_remembered) in [(500, true), (1_500, false)] {
+            let later = Moment::ORIGIN.plus(Duration::from_millis(later));
+            let mut written = Written::fresh(&seconds, Moment::ORIGIN, &lives);
+            assert!(written.decide(&seconds.rule, Moment::ORIGIN, Cost::ONE).is_admit());
+            let written = written.under(&minutes, (&rules, &lives), later);
+            assert_eq!(written.before.is_some(), is_remembered);
+        }
     }
 }
