@@ -7,14 +7,17 @@
 //! more is refused, not dropped.
 //!
 //! Orders end by themselves, and nobody may ever touch the list again. So it is known when the last of them ends, and
-//! the first decision after that moment clears the list. An order of 10 minutes for ann and one of 20 for bob:
+//! from that moment on nobody looks further. The first decision an hour later clears the list, and not sooner: the
+//! clock may be wrong and be put right, and what is cleared does not come back. An order of 10 minutes for ann and one
+//! of 20 for bob:
 //!
 //! | decision for | at     | count | is slowed by                                                    |
 //! |--------------|--------|-------|-----------------------------------------------------------------|
 //! | cid          | 5 min  | 2     | one word of the sieve                                           |
 //! | ann          | 15 min | 2     | one word of the sieve and the list, where her order has ended   |
-//! | cid          | 20 min | 2     | clearing the list                                               |
-//! | cid          | 21 min | 0     | nothing                                                         |
+//! | cid          | 20 min | 2     | the question when the last order ends                           |
+//! | cid          | 80 min | 2     | clearing the list                                               |
+//! | cid          | 81 min | 0     | nothing                                                         |
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -28,6 +31,9 @@ use crate::verdict::Usage;
 /// spares three decisions in four.
 const MOST: usize = 1024;
 const WORDS: usize = 64;
+
+/// Nanoseconds for which an order is kept after its end: an hour. A clock that was ahead by less loses no order.
+const KEPT: u64 = 3_600_000_000_000;
 
 /// What an operator ordered for one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +62,13 @@ struct Order {
     until: u64,
 }
 
+impl Order {
+    /// Whether it may stand again if the clock is put right.
+    const fn is_kept(&self, now: u64) -> bool {
+        now < self.until.saturating_add(KEPT)
+    }
+}
+
 impl Overlay {
     pub(crate) fn new() -> Self {
         let sieve = [(); WORDS].map(|()| AtomicU64::new(0));
@@ -72,20 +85,23 @@ impl Overlay {
     /// The order for `key` and how long it still stands, if it has one.
     pub(crate) fn order(&self, key: Key, now: u64) -> Option<(Override, Duration)> {
         // Relaxed: whoever clears looks at the list itself.
-        if now >= self.last_end.load(Ordering::Relaxed) && !self.is_empty() {
-            self.end(now);
+        let last_end = self.last_end.load(Ordering::Relaxed);
+        if now >= last_end {
+            if now >= last_end.saturating_add(KEPT) && !self.is_empty() {
+                self.end(now);
+            }
             return None;
         }
         let (word, bit) = sieve_bit(key);
         if self.sieve[word].load(Ordering::Relaxed) & bit == 0 { None } else { self.look_up(key, now) }
     }
 
-    /// Clears the list of orders that have ended.
+    /// Clears the list of orders that ended long ago.
     #[cold]
     fn end(&self, now: u64) {
         // Somebody who is changing the list clears it as well. Nobody waits for that to decide.
         if let Ok(mut orders) = self.orders.try_write() {
-            orders.retain(|order| order.until > now);
+            orders.retain(|order| order.is_kept(now));
             self.sift(&orders);
         }
     }
@@ -103,7 +119,10 @@ impl Overlay {
             return Err(Invalid::new("boost", 0, "at least 1; block the key to give it nothing"));
         }
         let mut orders = self.orders.write().unwrap_or_else(PoisonError::into_inner);
-        orders.retain(|order| order.key != key && order.until > now);
+        orders.retain(|order| order.key != key && order.is_kept(now));
+        if orders.len() >= MOST {
+            orders.retain(|order| order.until > now);
+        }
         if orders.len() >= MOST {
             return Err(Invalid::new("overrides of one table", MOST + 1, "at most 1024 at once"));
         }
@@ -168,10 +187,32 @@ mod tests {
         assert_eq!(overlay.order(bob, 15 * MINUTE), Some((Override::Boost(2), Duration::from_secs(300))));
         assert!(!overlay.is_empty());
         assert_eq!(overlay.order(cid, 20 * MINUTE), None);
+        assert!(!overlay.is_empty());
+        assert_eq!(overlay.order(cid, 80 * MINUTE), None);
         assert!(overlay.is_empty());
-        overlay.set(ann, Override::Block, 21 * MINUTE, 22 * MINUTE).unwrap();
-        assert_eq!(overlay.order(ann, 21 * MINUTE), Some((Override::Block, Duration::from_secs(60))));
+        overlay.set(ann, Override::Block, 81 * MINUTE, 82 * MINUTE).unwrap();
+        assert_eq!(overlay.order(ann, 81 * MINUTE), Some((Override::Block, Duration::from_secs(60))));
         overlay.clear(ann);
         assert!(overlay.is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_for_a_moment_ends_no_order_for_good() {
+        let overlay = Overlay::new();
+        let [ann, bob] = [1, 2].map(Key);
+        overlay.set(ann, Override::Block, 0, 20 * MINUTE).unwrap();
+        assert_eq!(overlay.order(ann, 21 * MINUTE), None);
+        overlay.set(bob, Override::Block, 21 * MINUTE, 22 * MINUTE).unwrap();
+        assert_eq!(overlay.order(ann, 6 * MINUTE), Some((Override::Block, Duration::from_secs(840))));
+    }
+
+    #[test]
+    fn orders_that_have_ended_take_no_room_from_others() {
+        let overlay = Overlay::new();
+        for key in 0..MOST as u64 {
+            overlay.set(Key(key), Override::Block, 0, MINUTE).unwrap();
+        }
+        assert!(overlay.set(Key(5_000), Override::Block, 0, MINUTE).is_err());
+        assert!(overlay.set(Key(5_000), Override::Block, MINUTE, 2 * MINUTE).is_ok());
     }
 }
