@@ -11,8 +11,8 @@
 //! |--------|--------------|-------------------------------------------------------|--------------|
 //! | 0 ms   | none         | takes its turn at home, swaps vacant → due 200 ms      | due 200 ms   |
 //! | 0 ms   | due 200 ms   | swaps → due 400 ms                                    | due 400 ms   |
-//! | 300 ms | due 400 ms   | swaps → due 500 ms                                    | due 500 ms   |
-//! | 600 ms | due 500 ms   | another newcomer finds it idle and swaps in itself     | somebody else's |
+//! | 300 ms | due 400 ms   | swaps → due 600 ms                                    | due 600 ms   |
+//! | 600 ms | due 600 ms   | another newcomer finds it idle and swaps in itself     | somebody else's |
 //! | 700 ms | none         | decides from fresh, as it would have with its old slot | due 900 ms   |
 //!
 //! Reuse and update are both one compare-and-swap of the same word, so one of them fails and looks again.
@@ -304,4 +304,45 @@ struct Origin {
 
 fn charge_until(origin: Origin, cost: Cost, due: u64, wait: Duration) -> Charge {
     Charge::new(cost, due).with_wait(wait).made_under(origin.serial).in_life(origin.resets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::TokenBucket;
+    use crate::units::Quota;
+
+    fn at(millis: u64) -> Moment {
+        Moment::ORIGIN.plus(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn the_worked_example_comes_out_as_written() {
+        let table = DueTable::new(MaxKeys::new(1).unwrap(), 7);
+        let five = Quota::per_second(Cost::of(5)).unwrap().with_burst(Cost::of(3)).unwrap();
+        let five = table.enrol(&TokenBucket::new(five)).unwrap();
+        // Others hold every slot but one, so that the newcomer has to take the idle one.
+        let daily = table.enrol(&TokenBucket::new(Quota::per_day(Cost::ONE).unwrap())).unwrap();
+        let slots = table.counters.groups.len() * SLOTS;
+        for name in 1..slots {
+            assert!(table.decide(&daily, table.key(&name), at(0), Cost::ONE).is_admit());
+        }
+        let [ann, bob] = ["ann", "bob"].map(|name| table.key(name));
+        let has_slot = |key, now| table.counters.find(&five, table.counters.probe(key), at(now)).is_some();
+        let due = |key, now| at(now).plus(table.usage(&five, key, at(now)).reset);
+
+        assert!(!has_slot(ann, 0));
+        for (now, before, after) in [(0, 0, 200), (0, 200, 400), (300, 400, 600)] {
+            assert_eq!(due(ann, now), at(before));
+            assert!(table.decide(&five, ann, at(now), Cost::ONE).is_admit());
+            assert_eq!(due(ann, now), at(after));
+        }
+        assert!(has_slot(ann, 600));
+        assert!(table.decide(&five, bob, at(600), Cost::ONE).is_admit());
+        assert!(has_slot(bob, 600) && !has_slot(ann, 600));
+
+        table.reset(&daily, table.key(&1), at(700)); // leaves room
+        assert!(table.decide(&five, ann, at(700), Cost::ONE).is_admit());
+        assert_eq!((due(ann, 700), table.overflowed()), (at(900), 0));
+    }
 }
