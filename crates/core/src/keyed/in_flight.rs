@@ -150,7 +150,7 @@ impl InFlightTable {
     }
 
     /// Takes a place for `key`, if it has fewer than `limit`. Nobody knows when one will be free, so a refusal
-    /// names no time to wait.
+    /// names no time to wait; a limit of zero refuses for ever.
     #[inline]
     pub fn take(&self, key: Key, limit: u32) -> Verdict<Place> {
         match self.find(key).and_then(|seen| enter(seen, key, limit)) {
@@ -162,7 +162,7 @@ impl InFlightTable {
     /// What [`take`](Self::take) would answer, for a key that has a slot or could have one.
     #[inline]
     pub fn peek(&self, key: Key, limit: u32) -> Verdict<()> {
-        if self.in_flight(key) < limit { Verdict::Admit(()) } else { full() }
+        if self.in_flight(key) < limit { Verdict::Admit(()) } else { full(limit) }
     }
 
     /// What [`take`](Self::take) would answer, with what it takes to do it; see
@@ -170,7 +170,7 @@ impl InFlightTable {
     #[inline]
     pub fn foresee(&self, key: Key, limit: u32) -> Option<Verdict<ForeseenPlace<'_>>> {
         let seen = self.find(key)?;
-        Some(if seen.count() < limit.min(MOST) { Verdict::Admit(seen) } else { full() })
+        Some(if seen.count() < limit.min(MOST) { Verdict::Admit(seen) } else { full(limit) })
     }
 
     /// Has the processor fetch the key's count into its cache; see [`Table::touch`](super::Table::touch).
@@ -268,7 +268,7 @@ impl InFlightTable {
     #[inline(never)]
     fn arrive(&self, key: Key, limit: u32) -> Verdict<Place> {
         if limit == 0 {
-            return full();
+            return full(limit);
         }
         let _turn = lock(&self.turns[key.place(STRIPES)]);
         while let Some(seen) = self.find(key) {
@@ -336,7 +336,7 @@ fn enter(mut seen: ForeseenPlace<'_>, key: Key, limit: u32) -> Option<Verdict<Pl
             return None;
         }
         if seen.count() >= limit.min(MOST) {
-            return Some(full());
+            return Some(full(limit));
         }
         if let Some(place) = seen.take() {
             return Some(Verdict::Admit(place));
@@ -350,9 +350,11 @@ fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
+/// The refusal where as many as `limit` are in flight: under a limit of zero no wait helps.
 #[inline]
-fn full<T>() -> Verdict<T> {
-    Verdict::refuse(Reason::LimitReached, Retry::After(Duration::ZERO))
+fn full<T>(limit: u32) -> Verdict<T> {
+    let retry = if limit == 0 { Retry::Never } else { Retry::After(Duration::ZERO) };
+    Verdict::refuse(Reason::LimitReached, retry)
 }
 
 #[cfg(test)]
@@ -361,6 +363,7 @@ mod tests {
 
     use super::*;
     use crate::permit::Outcome;
+    use crate::verdict::Refusal;
 
     fn table(keys: usize) -> InFlightTable {
         InFlightTable::new(MaxKeys::new(keys).unwrap(), 7)
@@ -440,9 +443,22 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_means_no_place() {
+    fn a_limit_of_zero_refuses_for_ever() {
         let table = table(4);
-        assert!(!table.take(table.key("ann"), 0).is_admit());
+        let [ann, bob] = ["ann", "bob"].map(|name| table.key(name));
+        let place = table.take(ann, 1).admitted().unwrap();
+        let is_never = |refusal: Option<Refusal>| {
+            assert_eq!(refusal, Some(Refusal { reason: Reason::LimitReached, retry: Retry::Never }));
+        };
+        for key in [ann, bob] {
+            is_never(table.take(key, 0).refusal());
+            is_never(table.peek(key, 0).refusal());
+            is_never(InFlightTable::admit(&table, key, 0, Moment::ORIGIN).refusal());
+        }
+        is_never(table.foresee(ann, 0).unwrap().refusal());
+        assert!(table.foresee(bob, 0).is_none());
+        table.give_back(place);
+        assert_eq!((table.total(), table.overflowed()), (0, 0));
     }
 
     #[test]
