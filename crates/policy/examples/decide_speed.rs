@@ -105,6 +105,7 @@ const AT_ONCE: usize = 16;
 
 /// Nanoseconds for each decision: the median of many groups of them, since a group in which another program had the
 /// processor says nothing.
+#[expect(clippy::disallowed_methods, reason = "an example is its own driver")]
 fn run(gate: &Gate, start: Duration, (keys, offset): (usize, usize), decisions: usize) -> f64 {
     let mut taken = Vec::with_capacity(decisions / AT_ONCE);
     let mut held = Vec::with_capacity(AT_ONCE);

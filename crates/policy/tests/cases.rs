@@ -3,6 +3,8 @@
 //! `case.toml` and `case.yaml` say the same in both spellings; `callers.toml`, where there is one, is the
 //! table of callers. What is expected is in `case.toml.txt` and `case.yaml.txt`.
 
+#![expect(clippy::disallowed_methods, reason = "the cases are files")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! The generated reference is what is committed.
 
+#![expect(clippy::disallowed_methods, reason = "the reference is files")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
