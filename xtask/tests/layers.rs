@@ -85,6 +85,9 @@ const DRIVING: &[&str] = &[
     "tracing",
 ];
 
+/// All that the core itself is built on beside the standard library: a hasher, and a prefetch (ADR 0010).
+const CORE_MAY_USE: [&str; 2] = ["foldhash", "prefetch-index"];
+
 /// The flag under which loom replaces the atomics; loom is a test tool and brings what it needs.
 const ONLY_FOR_LOOM: &str = "cfg(loom)";
 
@@ -116,6 +119,12 @@ fn problems(metadata: &Value) -> Vec<String> {
         for used in edges[id].iter().map(|edge| names[edge.to]) {
             if members.contains_key(used) && !layer.may_use.contains(&used) {
                 problems.push(format!("{name} must not use {used}"));
+            }
+        }
+        for used in edges[id].iter().filter(|edge| edge.is_shipped).map(|edge| names[edge.to]) {
+            if *name == "tidegate-core" && !members.contains_key(used) && !CORE_MAY_USE.contains(&used) {
+                problems
+                    .push(format!("{name} must not name {used}: it may use {}", CORE_MAY_USE.join(" and ")));
             }
         }
         for reached in reach(id, &edges).into_iter().map(|id| names[id]) {
@@ -189,7 +198,23 @@ fn made_up(more: &[&str], edges: &[(&str, &str, Option<&str>, Option<&str>)]) ->
 #[test]
 fn a_core_that_names_tokio_is_reported() {
     let metadata = made_up(&[], &[("tidegate-core", "tokio", None, None)]);
-    assert_eq!(problems(&metadata), ["tidegate-core must not reach tokio"]);
+    let named = "tidegate-core must not name tokio: it may use foldhash and prefetch-index";
+    assert_eq!(problems(&metadata), [named, "tidegate-core must not reach tokio"]);
+}
+
+#[test]
+fn a_core_that_names_a_third_crate_is_reported_however_harmless() {
+    let metadata = made_up(
+        &[],
+        &[
+            ("tidegate-core", "foldhash", None, None),
+            ("tidegate-core", "prefetch-index", None, None),
+            ("tidegate-core", "smallvec", None, None),
+            ("tidegate-policy", "smallvec", None, None),
+        ],
+    );
+    let named = "tidegate-core must not name smallvec: it may use foldhash and prefetch-index";
+    assert_eq!(problems(&metadata), [named]);
 }
 
 #[test]
@@ -197,8 +222,8 @@ fn a_core_that_reaches_tokio_through_others_is_reported() {
     let metadata = made_up(
         &[],
         &[
-            ("tidegate-core", "harmless", None, None),
-            ("harmless", "useful", None, Some("cfg(unix)")),
+            ("tidegate-core", "foldhash", None, None),
+            ("foldhash", "useful", None, Some("cfg(unix)")),
             ("useful", "tokio", Some("build"), None),
         ],
     );
