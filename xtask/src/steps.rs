@@ -28,7 +28,11 @@ pub(crate) fn all() -> Vec<Step> {
             prepare: scenarios,
         },
         Step { name: "docs", what: "documentation without warnings", prepare: docs },
-        Step { name: "loom", what: "every interleaving of the lock-free structures", prepare: loom },
+        Step {
+            name: "loom",
+            what: "interleavings of the lock-free structures, with at most two forced switches",
+            prepare: loom,
+        },
         Step { name: "fuzz", what: "what a fuzzer makes up, for some seconds a target", prepare: fuzz },
         Step { name: "deny", what: "licences, bans and sources of dependencies", prepare: deny },
         Step { name: "instructions", what: "instruction counts under valgrind", prepare: instructions },
@@ -112,6 +116,7 @@ const FUZZED: [&str; 7] =
 const FUZZ_SECONDS: usize = 28;
 
 fn fuzz(project: &Project) -> Result<Vec<Command>, Trouble> {
+    tools::need_cpp_compiler(project)?;
     let host = tools::host(project)?;
     let built = project.built("fuzz");
     let mut build = project.cargo("build --release --locked --manifest-path fuzz/Cargo.toml --target");

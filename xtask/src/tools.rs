@@ -82,6 +82,11 @@ pub(crate) fn need_valgrind(project: &Project) -> Result<(), Trouble> {
     need_package(project, "valgrind", "valgrind")
 }
 
+/// Makes sure that a C++ compiler is there, which the fuzzer's library is built with.
+pub(crate) fn need_cpp_compiler(project: &Project) -> Result<(), Trouble> {
+    need_package(project, "c++", "g++")
+}
+
 /// Makes sure that promtool is there, which reads metrics as Prometheus does.
 pub(crate) fn need_promtool(project: &Project) -> Result<(), Trouble> {
     need_package(project, "promtool", "prometheus")

@@ -168,9 +168,7 @@ impl<C: Counters> Table<C> {
         self.settle(rule, key, now, charge, Cost::ZERO);
     }
 
-    /// Forgets everything `key` has consumed. Charges of it that are open get nothing back from a [`DueTable`].
-    ///
-    /// [`DueTable`]: super::DueTable
+    /// Forgets everything `key` has consumed. Charges of it that are open give nothing back any more.
     pub fn reset(&self, rule: &C::Rule, key: Key, now: C::Time) {
         self.counters.reset(rule, key, now);
     }

@@ -1,4 +1,5 @@
-//! Every interleaving of two or three threads over each structure without locks.
+//! Every interleaving of two or three threads over each structure without locks, with at most two forced switches
+//! between threads.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tidegate-core --test loom --release`.
 #![cfg(loom)]
