@@ -5,13 +5,15 @@
 //!
 //! | signal | is | of |
 //! |---|---|---|
-//! | `cpu` | processor time since the last sample | the time of the processors it may use |
+//! | `cpu` | processor time since the last sample, its own or all of its cgroup's | the time of the processors it may run on; the cgroup's quota |
 //! | `memory` | what its cgroup holds and cannot give back at once; without a limit, what it holds itself | that limit; the machine's memory |
 //! | `memory_pressure` | time in which somebody waited for memory | the last ten seconds |
 //!
 //! The machine is not the measure: a container on 64 processors may be allowed 1.5 of them. Then `cpu.max` of its
-//! cgroup says `150000 100000`, and 0.6 s of processor time in half a second are 0.6 / (0.5 × 1.5), a share of 0.8.
-//! Limits are read again with every sample, since they may be changed while we run.
+//! cgroup says `150000 100000`, and 0.6 s of processor time in half a second are 0.6 / (0.5 × 1.5), a share of 0.8. Nor
+//! are we alone: if 0.4 s of these 0.6 s were a sidecar's, our own share would be 0.27, and yet the quota is as good as
+//! spent. So what counts of a quota is what the whole group used, as `cpu.stat` beside `cpu.max` tells it; and of all
+//! shares, the greatest. Limits are read again with every sample, since they may be changed while we run.
 //!
 //! What cannot be read is not told: unknown is not overloaded. Why is said once, at the start.
 
@@ -28,7 +30,7 @@ use std::time::{Duration, Instant};
 use tidegate_policy::policy::SignalName;
 
 use self::cgroup::Groups;
-use self::processor::Meter;
+use self::processor::{Meter, Used};
 use self::texts::{Disk, Texts};
 
 /// How often the signals are read, which is how often rules that shed are steered.
@@ -106,9 +108,9 @@ impl Sample {
 }
 
 fn sample(texts: &impl Texts, groups: &Groups, meter: &mut Meter) -> Sample {
-    let processors = processor::allowed(texts, groups);
+    let used = Used::read(texts, groups, processor::time_used());
     Sample {
-        cpu: meter.share(Instant::now(), processor::time_used(), processors),
+        cpu: meter.share(Instant::now(), used),
         memory: memory::share(texts, groups),
         memory_pressure: memory::pressure(texts, groups),
     }
