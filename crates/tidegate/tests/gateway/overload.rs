@@ -10,6 +10,7 @@
 //! ```
 
 mod bulkheads;
+mod cohorts;
 mod criticality;
 mod degrading;
 mod endings;
@@ -18,6 +19,7 @@ mod refusals;
 mod reloading;
 mod retries;
 mod rules;
+mod signals;
 mod streamed_uploads;
 mod streams;
 mod uploads;

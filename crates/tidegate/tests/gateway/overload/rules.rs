@@ -5,17 +5,18 @@ use std::time::Instant;
 use super::{Guarded, PROXY};
 use crate::support::{Answer, Client, Latch, Message, PATIENCE, Upstream, request};
 
-const BELIEVED: &str = "[criticality]\nfrom = 'header:x-criticality'\n[caller]\nfrom = 'header:x-api-key'";
+pub(super) const BELIEVED: &str =
+    "[criticality]\nfrom = 'header:x-criticality'\n[caller]\nfrom = 'header:x-api-key'";
 
-const ROOM: &str = "algorithm = 'fixed'\nmax = 100";
+pub(super) const ROOM: &str = "algorithm = 'fixed'\nmax = 100";
 
 /// A request of some criticality and its answer.
-fn get(guarded: &Guarded, target: &str, level: &str, caller: &str) -> Message {
+pub(super) fn get(guarded: &Guarded, target: &str, level: &str, caller: &str) -> Message {
     guarded.gateway.connect_from(PROXY).get(target, &[("x-criticality", level), ("x-api-key", caller)])
 }
 
 /// Refused by a rule that reveals no numbers.
-fn assert_is_refused(refused: &Message, rule: &str) {
+pub(super) fn assert_is_refused(refused: &Message, rule: &str) {
     assert_eq!(refused.status(), 503, "{refused:?}");
     let who = format!("tidegate;error=destination_unavailable;details=\"rule={rule}\"");
     assert_eq!(refused.get("proxy-status"), Some(who.as_str()));
@@ -148,7 +149,7 @@ fn what_a_reserve_holds_back_is_wanted_of_the_upstream() {
 }
 
 /// Says what a signal is at the moment.
-fn tell(guarded: &Guarded, value: f64) {
+pub(super) fn tell(guarded: &Guarded, value: f64) {
     let fields = [("host", "127.0.0.1"), ("content-type", "application/json")];
     let body = format!("{{\"value\": {value}}}");
     let answer = Client::connect(guarded.admin).ask("PUT", "/api/v1/signals/backlog", &fields, &body);
@@ -156,7 +157,7 @@ fn tell(guarded: &Guarded, value: f64) {
 }
 
 /// How many of twenty callers are served.
-fn served(guarded: &Guarded, target: &str, level: &str) -> usize {
+pub(super) fn served(guarded: &Guarded, target: &str, level: &str) -> usize {
     let callers = (0..20).map(|number| get(guarded, target, level, &format!("caller {number}")));
     callers.filter(|answer| answer.status() == 200).count()
 }
