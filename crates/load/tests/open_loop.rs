@@ -35,6 +35,7 @@ fn converse(mut stream: &TcpStream, at: u32, served: &Mutex<u32>) {
         let mut served = served.lock().expect("nobody panics");
         *served += 1;
         if *served == at {
+            // The stall itself: nothing is waited for that could come sooner.
             thread::sleep(STALL);
         }
         drop(served);

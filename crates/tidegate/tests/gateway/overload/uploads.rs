@@ -41,11 +41,7 @@ fn send_a_part(guarded: &Guarded) -> Client {
 fn begin_upload(guarded: &Guarded, upstream: &Upstream) -> Client {
     let before = upstream.connections();
     let caller = send_a_part(guarded);
-    let begun = Instant::now();
-    while upstream.connections() == before {
-        assert!(begun.elapsed() < PATIENCE, "the service is not asked");
-        std::thread::yield_now();
-    }
+    until(|| upstream.connections() != before);
     caller
 }
 
