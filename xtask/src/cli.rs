@@ -1,5 +1,6 @@
 //! What was asked for on the command line.
 
+use crate::endurance;
 use crate::steps::{self, Step};
 
 /// What `cargo xtask help` prints.
@@ -8,13 +9,17 @@ usage: cargo xtask <command>
 
   test [STEP...]   run every check, or only the named steps; installs the tools that are missing
                    steps: fmt clippy test release scenarios docs loom fuzz deny instructions comparison
+  endurance [STEP...]
+                   run what takes minutes: the other scenarios over sockets, and strain that lasts
+                   steps: scenarios strain
   bench [core]     compare with the peers and print the ratios
   help             this text";
 
 /// A command line that was understood.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Test(Vec<Step>),
+    /// `test` and `endurance`: steps, one after the other.
+    Run(Vec<Step>),
     Bench(Suite),
     Help,
 }
@@ -32,10 +37,8 @@ pub(crate) enum Suite {
 pub(crate) fn parse(words: &[String]) -> Result<Request, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["test"] => Ok(Request::Test(steps::all())),
-        ["test", names @ ..] => {
-            names.iter().map(|name| step(name)).collect::<Result<_, _>>().map(Request::Test)
-        }
+        ["test", names @ ..] => named(steps::all(), names),
+        ["endurance", names @ ..] => named(endurance::all(), names),
         ["bench"] | ["bench", "core"] => Ok(Request::Bench(Suite::Core)),
         ["bench", other, ..] => Err(format!("there is no benchmark `{other}`")),
         ["help" | "--help" | "-h"] => Ok(Request::Help),
@@ -44,11 +47,16 @@ pub(crate) fn parse(words: &[String]) -> Result<Request, String> {
     }
 }
 
-fn step(name: &str) -> Result<Step, String> {
-    steps::all()
-        .into_iter()
-        .find(|step| step.name == name)
-        .ok_or_else(|| format!("there is no step `{name}`"))
+/// The steps with these names, in this order; all of them where none is named.
+fn named(steps: Vec<Step>, names: &[&str]) -> Result<Request, String> {
+    if names.is_empty() {
+        return Ok(Request::Run(steps));
+    }
+    let step = |name: &&str| {
+        let found = steps.iter().find(|step| step.name == *name);
+        found.copied().ok_or_else(|| format!("there is no step `{name}`"))
+    };
+    names.iter().map(step).collect::<Result<_, _>>().map(Request::Run)
 }
 
 #[cfg(test)]
@@ -59,10 +67,22 @@ mod tests {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
+    fn names(steps: &[Step]) -> Vec<&'static str> {
+        steps.iter().map(|step| step.name).collect()
+    }
+
     #[test]
     fn named_steps_run_in_the_order_given() {
-        let Ok(Request::Test(steps)) = parse(&words("test deny fmt")) else { panic!("not understood") };
-        assert_eq!(steps.iter().map(|step| step.name).collect::<Vec<_>>(), ["deny", "fmt"]);
+        let Ok(Request::Run(steps)) = parse(&words("test deny fmt")) else { panic!("not understood") };
+        assert_eq!(names(&steps), ["deny", "fmt"]);
+    }
+
+    #[test]
+    fn without_names_every_step_of_the_command_runs() {
+        for (command, all) in [("test", steps::all()), ("endurance", endurance::all())] {
+            let Ok(Request::Run(steps)) = parse(&words(command)) else { panic!("not understood") };
+            assert_eq!(names(&steps), names(&all));
+        }
     }
 
     #[test]
@@ -71,6 +91,7 @@ mod tests {
             ("", "a command is missing"),
             ("tets", "there is no command `tets`"),
             ("test fmt nope", "there is no step `nope`"),
+            ("endurance fmt", "there is no step `fmt`"),
             ("bench proxy", "there is no benchmark `proxy`"),
         ] {
             assert_eq!(parse(&words(line)).unwrap_err(), problem);
@@ -79,7 +100,9 @@ mod tests {
 
     #[test]
     fn usage_names_every_step() {
-        let names: Vec<&str> = steps::all().iter().map(|step| step.name).collect();
-        assert!(USAGE.contains(&names.join(" ")), "{names:?}");
+        for steps in [steps::all(), endurance::all()] {
+            let line = format!("steps: {}\n", names(&steps).join(" "));
+            assert!(USAGE.contains(&line), "{line}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask …`: the project's own commands, so that a fresh machine needs only cargo.
 
 mod cli;
+mod endurance;
 mod project;
 mod report;
 mod steps;
@@ -15,7 +16,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let project = Project::here();
     match cli::parse(&words) {
-        Ok(Request::Test(steps)) => report::run(&project, &steps),
+        Ok(Request::Run(steps)) => report::run(&project, &steps),
         Ok(Request::Bench(suite)) => report::run(&project, &[steps::comparison(suite)]),
         Ok(Request::Help) => {
             report::say(cli::USAGE);

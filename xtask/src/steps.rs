@@ -24,7 +24,7 @@ pub(crate) fn all() -> Vec<Step> {
         Step { name: "release", what: "the core's tests again, optimised as users run it", prepare: release },
         Step {
             name: "scenarios",
-            what: "overload over real sockets, optimised as users run it",
+            what: "five kinds of overload over real sockets, optimised as users run it",
             prepare: scenarios,
         },
         Step { name: "docs", what: "documentation without warnings", prepare: docs },
@@ -84,9 +84,14 @@ fn release(project: &Project) -> Result<Vec<Command>, Trouble> {
 }
 
 fn scenarios(project: &Project) -> Result<Vec<Command>, Trouble> {
-    let mut test = project.cargo("test -p tidegate --release --test scenarios");
+    Ok(vec![optimised(project, "scenarios", "short::")])
+}
+
+/// The tests in this module of one of the program's test files, all of them without a name; optimised as users run it.
+pub(crate) fn optimised(project: &Project, file: &str, module: &str) -> Command {
+    let mut test = project.cargo(&format!("test -p tidegate --release --test {file} -- {module}"));
     test.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    Ok(vec![test])
+    test
 }
 
 fn docs(project: &Project) -> Result<Vec<Command>, Trouble> {

@@ -4,18 +4,6 @@ use crate::play::protected;
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
-fn o1_forty_percent_too_much_is_borne_and_forgotten() {
-    protected("o1_step");
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
-fn o2_in_a_flood_of_ten_what_is_critical_is_served_if_it_fits() {
-    protected("o2a_flood_fits");
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
 fn o2_in_a_flood_of_ten_no_level_is_shed_before_the_lower_ones() {
     protected("o2b_flood_does_not_fit");
 }
@@ -40,32 +28,14 @@ fn o5_a_ramp_is_shed_without_oscillation() {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
-fn o6_bursts_are_served_at_capacity() {
-    protected("o6_waves");
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
 fn o7_two_kinds_of_work_are_not_taken_for_a_queue() {
     protected("o7_two_costs");
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
-fn o9_a_greedy_caller_is_held_to_its_quota() {
-    protected("o9_noisy_neighbour");
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
 fn o12_health_checks_are_never_shed() {
     protected("o12_health_checks");
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
-fn m1_retries_do_not_outlive_the_cut_that_caused_them() {
-    protected("m1_retry_storm");
 }
 
 #[test]
