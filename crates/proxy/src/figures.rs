@@ -19,8 +19,8 @@ const OTHER: &str = "other";
 
 /// The upper bounds of the buckets of durations, in microseconds; one more bucket has no bound.
 pub const BOUNDS_MICROS: [u64; 14] = [
-    500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
-    5_000_000, 10_000_000,
+    1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
+    10_000_000, 30_000_000,
 ];
 
 /// The upper bounds of the buckets of the time a decision takes, in nanoseconds; one more bucket has no bound.
@@ -317,7 +317,7 @@ mod tests {
         let counts = routes.figures().remove(0);
         assert_eq!(counts.decided[0][Criticality::Critical as usize], [0, 2]);
         assert_eq!(counts.decided[0][Criticality::Sheddable as usize], [1, 0]);
-        assert_eq!((counts.in_flight, counts.durations[1].counts[3]), (1, 1));
+        assert_eq!((counts.in_flight, counts.durations[1].counts[2]), (1, 1));
         second.end(502, Duration::from_secs(60));
         let counts = routes.figures().remove(0);
         assert_eq!((counts.in_flight, counts.durations[4].counts[BOUNDS_MICROS.len()]), (0, 1));

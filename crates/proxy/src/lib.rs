@@ -15,6 +15,7 @@
 //! | endpoints and connections to them | `upstream` |
 //! | how long a request counts as in flight at its upstream | `stay` |
 //! | what is counted | [`figures`] |
+//! | what of it operators see as metrics | [`metrics`] |
 //! | what is known of overload, and what follows | `signals`, `overload`, `degrade` |
 
 mod chance;
@@ -31,6 +32,7 @@ mod head;
 mod http1;
 mod ingress;
 mod listen;
+pub mod metrics;
 mod overload;
 mod settings;
 mod signals;

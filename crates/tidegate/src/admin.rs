@@ -53,8 +53,9 @@ pub use guard::{BadToken, Token};
 pub use serve::{Admin, StartFailure};
 pub use station::{
     Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
-    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer,
-    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
+    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, MeasuredFamily,
+    NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken,
+    UpstreamStatus,
 };
 
 /// The description of the whole API, as it is published.

@@ -4,6 +4,10 @@
 //! from the policy and from closed sets. Callers are never among them: strangers can invent callers, and the heaviest
 //! are in `/api/v1/callers`.
 
+//!
+//! What a family is called, says and is labelled with stands in one place, its [`MetricFamily`]: here for what is known
+//! of policies and rules, beside the counts for what the station [measures](Station::metrics) itself.
+
 mod overload;
 mod text;
 
@@ -14,12 +18,75 @@ use tidegate_core::Criticality;
 use tidegate_policy::ReasonWord;
 use tidegate_policy::gate::{Statistics, UpstreamRefusals};
 use tidegate_policy::policy::{Limit, Policy};
+use tidegate_proxy::metrics::MetricFamily;
 
 use self::text::{Family, Page};
 use super::answer::{Refusal, written};
 use super::overload::Overload;
 use super::serve::Shared;
 use super::station::{Figures, Station};
+
+const REQUESTS: MetricFamily = MetricFamily::counter(
+    "tidegate_requests_total",
+    &["listener", "route", "criticality", "decision"],
+    "Requests decided.",
+);
+const DEGRADED: MetricFamily = MetricFamily::counter(
+    "tidegate_degraded_total",
+    &["route", "why"],
+    "Cheaper answers of a route's `degrade`: `shedding` ones count as refused, `switched` ones as admitted.",
+);
+const DURATION: MetricFamily = MetricFamily::histogram(
+    "tidegate_request_duration_seconds",
+    &["route", "status_class"],
+    "Time from the first byte of a request's head to the last byte of its answer.",
+);
+const OVERHEAD: MetricFamily = MetricFamily::histogram(
+    "tidegate_overhead_seconds",
+    &["phase"],
+    "Time that the gateway itself adds to a request; one request of 16 is timed.",
+);
+const IN_FLIGHT: MetricFamily =
+    MetricFamily::gauge("tidegate_in_flight", &["route"], "Requests that have begun and not ended.");
+const ATTEMPTS: MetricFamily = MetricFamily::counter(
+    "tidegate_upstream_attempts_total",
+    &["upstream", "outcome"],
+    "Attempts at upstreams, by how they ended; begins anew when a policy changes the upstream's queue.",
+);
+const LOG_LOST: MetricFamily = MetricFamily::counter(
+    "tidegate_access_log_lost_total",
+    &[],
+    "Lines of the access log that could not be written in time; requests never wait for it.",
+);
+const REFUSALS: MetricFamily = MetricFamily::counter(
+    "tidegate_refusals_total",
+    &["rule", "reason", "criticality"],
+    "Requests refused, by the rule that refused them or the upstream that had no room.",
+);
+const SHADOW_REFUSALS: MetricFamily = MetricFamily::counter(
+    "tidegate_shadow_refusals_total",
+    &["rule", "reason"],
+    "Requests that a rule in shadow, or a shadow value, would have refused.",
+);
+const RULE_KEYS: MetricFamily =
+    MetricFamily::gauge("tidegate_rule_keys", &["rule"], "Keys that have something used or in flight.");
+const RULE_OVERFLOW: MetricFamily = MetricFamily::counter(
+    "tidegate_rule_overflow_total",
+    &["rule"],
+    "Requests of newcomers that found no room for their key and shared a counter; raise `max_keys`.",
+);
+const POLICY_VERSION: MetricFamily = MetricFamily::gauge(
+    "tidegate_policy_version",
+    &[],
+    "The number of the policy in force: one more with every policy taken, and never otherwise.",
+);
+const POLICY_LOAD_FAILURES: MetricFamily = MetricFamily::counter(
+    "tidegate_policy_load_failures_total",
+    &[],
+    "Policies that were not taken, from the file or over the API.",
+);
+const BUILD_INFO: MetricFamily =
+    MetricFamily::gauge("tidegate_build_info", &["version"], "What is running; always 1.");
 
 /// `GET /metrics`
 pub(super) async fn get(State(shared): State<Shared>) -> Result<Response, Refusal> {
@@ -34,59 +101,47 @@ fn page(station: &dyn Station) -> String {
     let statistics = station.gate().statistics(station.now());
     rules(&mut page, &policy, &statistics);
     overload::write(&mut page, &Overload::of(station));
-    page.gauge("tidegate_policy_version", "The number of the policy that is decided with.")
-        .sample(&[], station.gate().version());
-    page.counter("tidegate_policy_load_failures_total", "Policies that were not taken.")
-        .sample(&[], station.load_failures());
-    page.gauge("tidegate_build_info", "What is running.")
-        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    station.metrics().iter().for_each(|measured| page.measured(measured));
+    page.family(&POLICY_VERSION).sample(&[], station.gate().version());
+    page.family(&POLICY_LOAD_FAILURES).sample(&[], station.load_failures());
+    page.family(&BUILD_INFO).sample(&[env!("CARGO_PKG_VERSION")], 1);
     page.finish()
 }
 
 fn requests(page: &mut Page, figures: &Figures) {
-    let mut family = page.counter("tidegate_requests_total", "Requests decided.");
+    let mut family = page.family(&REQUESTS);
     for requests in &figures.requests {
         for (decision, count) in [("admitted", requests.admitted), ("refused", requests.refused)] {
-            let labels = [
-                ("listener", requests.listener.as_str()),
-                ("route", &requests.route),
-                ("criticality", requests.criticality.as_str()),
-                ("decision", decision),
-            ];
-            family.sample(&labels, count);
+            let criticality = requests.criticality.as_str();
+            family.sample(&[&requests.listener, &requests.route, criticality, decision], count);
         }
     }
-    let help = "Cheaper answers given instead of a refusal, or because an operator wants them.";
-    let mut family = page.counter("tidegate_degraded_total", help);
+    let mut family = page.family(&DEGRADED);
     for degraded in &figures.degraded {
-        family.sample(&[("route", &degraded.route), ("why", degraded.why)], degraded.count);
+        family.sample(&[&degraded.route, degraded.why], degraded.count);
     }
-    let help = "Time from the first byte of a request's head to the last byte of its answer.";
-    let mut family = page.histogram("tidegate_request_duration_seconds", help);
+    let mut family = page.family(&DURATION);
     for durations in &figures.durations {
-        let class = class(durations.status_class);
-        family.spread(&[("route", &durations.route), ("status_class", class)], &durations.histogram);
+        family.spread(&[&durations.route, class(durations.status_class)], &durations.histogram);
     }
-    let mut family = page.histogram("tidegate_overhead_seconds", "Time that we add to a request.");
+    let mut family = page.family(&OVERHEAD);
     for overhead in &figures.overheads {
-        family.spread(&[("phase", overhead.phase)], &overhead.histogram);
+        family.spread(&[overhead.phase], &overhead.histogram);
     }
-    let mut family = page.gauge("tidegate_in_flight", "Requests that have begun and not ended.");
+    let mut family = page.family(&IN_FLIGHT);
     for route in &figures.in_flight {
-        family.sample(&[("route", &route.route)], route.now);
+        family.sample(&[&route.route], route.now);
     }
-    let mut family =
-        page.counter("tidegate_upstream_attempts_total", "Attempts at upstreams, by how they ended.");
+    let mut family = page.family(&ATTEMPTS);
     for attempts in &figures.attempts {
-        family.sample(&[("upstream", &attempts.upstream), ("outcome", attempts.outcome)], attempts.count);
+        family.sample(&[&attempts.upstream, attempts.outcome], attempts.count);
     }
-    let help = "Lines of the access log that could not be written in time.";
-    page.counter("tidegate_access_log_lost_total", help).sample(&[], figures.unlogged);
+    page.family(&LOG_LOST).sample(&[], figures.unlogged);
 }
 
 fn rules(page: &mut Page, policy: &Policy, statistics: &Statistics) {
     let rules = &statistics.rules;
-    let mut family = page.counter("tidegate_refusals_total", "Requests refused.");
+    let mut family = page.family(&REFUSALS);
     for rule in rules {
         let refused = rule.refused_by_criticality.iter().zip(rule.ambiguous_by_criticality);
         for (level, (refused, ambiguous)) in Criticality::ALL.iter().zip(refused) {
@@ -95,9 +150,7 @@ fn rules(page: &mut Page, policy: &Policy, statistics: &Statistics) {
             for (reason, count) in reasons {
                 // Requests with keys that can be read in two ways are rare; without any there is no such series.
                 if reason != AMBIGUOUS || count > 0 {
-                    let labels =
-                        [("rule", rule.rule.as_str()), ("reason", reason), ("criticality", level.as_str())];
-                    family.sample(&labels, count);
+                    family.sample(&[&rule.rule, reason, level.as_str()], count);
                 }
             }
         }
@@ -105,19 +158,17 @@ fn rules(page: &mut Page, policy: &Policy, statistics: &Statistics) {
     for upstream in &statistics.upstreams {
         turned_away(&mut family, upstream);
     }
-    let mut family =
-        page.counter("tidegate_shadow_refusals_total", "Requests that a rule in shadow would have refused.");
+    let mut family = page.family(&SHADOW_REFUSALS);
     for rule in rules {
-        family.sample(&[("rule", &rule.rule), ("reason", reason(policy, &rule.rule))], rule.shadow_refused);
+        family.sample(&[&rule.rule, reason(policy, &rule.rule)], rule.shadow_refused);
     }
-    let mut family = page.gauge("tidegate_rule_keys", "Keys that have something used or in flight.");
+    let mut family = page.family(&RULE_KEYS);
     for rule in rules {
-        family.sample(&[("rule", &rule.rule)], rule.keys as u64);
+        family.sample(&[&rule.rule], rule.keys as u64);
     }
-    let help = "Requests of newcomers that found no room for their key and shared a counter.";
-    let mut family = page.counter("tidegate_rule_overflow_total", help);
+    let mut family = page.family(&RULE_OVERFLOW);
     for rule in rules {
-        family.sample(&[("rule", &rule.rule)], rule.overflowed);
+        family.sample(&[&rule.rule], rule.overflowed);
     }
 }
 
@@ -128,9 +179,7 @@ fn turned_away(family: &mut Family<'_>, upstream: &UpstreamRefusals) {
     for (reason, counts) in ReasonWord::ALL.iter().zip(upstream.refused) {
         for (level, count) in Criticality::ALL.iter().zip(counts) {
             if count > 0 || USUAL.contains(reason) {
-                let labels =
-                    [("rule", &*upstream.name), ("reason", reason.as_str()), ("criticality", level.as_str())];
-                family.sample(&labels, count);
+                family.sample(&[&upstream.name, reason.as_str(), level.as_str()], count);
             }
         }
     }

@@ -143,43 +143,6 @@ fn upstreams(first: &[Attempts], last: &[Attempts]) -> Vec<UpstreamRate> {
     rates
 }
 
-impl Histogram {
-    /// Adds another one with the same bounds, or any to an empty one.
-    fn add(&mut self, other: &Self) {
-        if self.steps.is_empty() {
-            *self = other.clone();
-            return;
-        }
-        for ((_, count), (_, more)) in self.steps.iter_mut().zip(&other.steps) {
-            *count = count.saturating_add(*more);
-        }
-        self.beyond = self.beyond.saturating_add(other.beyond);
-        self.total = self.total.saturating_add(other.total);
-    }
-
-    /// Takes away what there was before.
-    fn remove(&mut self, earlier: &Self) {
-        for ((_, count), (_, less)) in self.steps.iter_mut().zip(&earlier.steps) {
-            *count = count.saturating_sub(*less);
-        }
-        self.beyond = self.beyond.saturating_sub(earlier.beyond);
-        self.total = self.total.saturating_sub(earlier.total);
-    }
-
-    /// The bound that so many of a thousand stay below; none when there are none, or it lies beyond all bounds.
-    pub(super) fn below(&self, per_mille: u64) -> Option<Duration> {
-        let wanted = u128::from(self.count()) * u128::from(per_mille);
-        let mut counted = 0;
-        let mut steps = self.steps.iter().filter(|_| wanted > 0);
-        steps
-            .find(|(_, count)| {
-                counted += u128::from(*count) * 1000;
-                counted >= wanted
-            })
-            .map(|(bound, _)| *bound)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,10 +197,5 @@ mod tests {
         let (mut first, last) = (sample(1, 100), sample(2, 200));
         first.rules.clear();
         assert_eq!(Rates::between(&first, &last).rules[0].refused, 50);
-    }
-
-    #[test]
-    fn an_empty_histogram_has_no_middle() {
-        assert_eq!(Histogram::default().below(500), None);
     }
 }

@@ -73,7 +73,7 @@ fn signal_json(signal: &SignalStatus, policy: &Policy) -> Value {
     json!({
         "signal": signal.name,
         "from": from,
-        "unit": unit(&signal.name),
+        "unit": unit_word(&signal.name),
         "value": signal.value.map(precise),
         "targets": targets(signal, policy),
     })
@@ -96,10 +96,15 @@ fn targets(signal: &SignalStatus, policy: &Policy) -> Vec<Value> {
     targets
 }
 
-/// What its readings are, as one word: `share` from 0 to 1, `seconds`, or a `number` whose meaning the policy knows.
-pub(super) fn unit(name: &str) -> &'static str {
+/// What its readings are.
+pub(super) fn unit(name: &str) -> SignalUnit {
     let known = SignalName::KNOWN.iter().find(|known| known.as_str() == name);
-    match known.map_or(SignalUnit::Number, SignalName::unit) {
+    known.map_or(SignalUnit::Number, SignalName::unit)
+}
+
+/// The same as one word: `share` from 0 to 1, `seconds`, or a `number` whose meaning the policy knows.
+pub(super) fn unit_word(name: &str) -> &'static str {
+    match unit(name) {
         SignalUnit::Share => "share",
         SignalUnit::Time => "seconds",
         SignalUnit::Number => "number",

@@ -5,11 +5,11 @@
 
 mod overload;
 
-use std::time::Duration;
-
 use serde_json::Value;
 use tidegate_core::{Criticality, Ratio, WallTime};
 use tidegate_policy::{Attributes, Explanation, Format, Gate, Now, Problem, Source, problem};
+
+pub use tidegate_proxy::metrics::{Histogram, MeasuredFamily};
 
 pub use self::overload::{
     CapacityStatus, ConcurrencyStatus, DegradeSwitch, Gone, SignalStatus, SwitchedRoute,
@@ -37,6 +37,9 @@ pub trait Station: Send + Sync + 'static {
 
     /// What it has counted.
     fn figures(&self) -> Figures;
+
+    /// What it measures besides, ready for the page for Prometheus.
+    fn metrics(&self) -> Vec<MeasuredFamily>;
 
     /// What would happen to a request now; charges nothing.
     fn explain(&self, attributes: &Attributes<'_>) -> Explanation;
@@ -210,25 +213,6 @@ pub struct Attempts {
     pub is_failure: bool,
     /// How many.
     pub count: u64,
-}
-
-/// Lengths of time, counted in steps.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Histogram {
-    /// Counts by upper bound, each for itself and in rising order; what was longer than all stands in `beyond`.
-    pub steps: Vec<(Duration, u64)>,
-    /// How many were longer than the last bound.
-    pub beyond: u64,
-    /// All of them together.
-    pub total: Duration,
-}
-
-impl Histogram {
-    /// How many were counted.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.steps.iter().map(|(_, count)| count).sum::<u64>() + self.beyond
-    }
 }
 
 /// How an upstream is.

@@ -11,7 +11,7 @@ use super::judgement::Situation;
 use super::overload::Overload;
 use super::pulse::Rates;
 use super::serve::Shared;
-use super::signals::{precise, unit};
+use super::signals::{precise, unit_word};
 use super::station::{Connections, Figures, LoadFailure, SignalStatus, Stage, Station, UpstreamStatus};
 
 /// `GET /livez`: whether the process answers at all.
@@ -104,7 +104,7 @@ fn upstream_json(upstream: &UpstreamStatus, rates: &Rates) -> Value {
 }
 
 fn signal_json(signal: &SignalStatus) -> Value {
-    json!({ "signal": signal.name, "unit": unit(&signal.name), "value": signal.value.map(precise) })
+    json!({ "signal": signal.name, "unit": unit_word(&signal.name), "value": signal.value.map(precise) })
 }
 
 pub(super) fn failure_json(failure: &LoadFailure) -> Value {

@@ -9,10 +9,11 @@ use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, DEGRADED
 use tidegate_tower::Clock;
 
 use super::keeper::Keeper;
+use super::vitals::process;
 use crate::admin::{
     Attempts, CapacityStatus, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
-    EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer, Overhead, PolicyText,
-    Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
+    EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, MeasuredFamily, NotTaken, Offer,
+    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -59,6 +60,12 @@ impl Station for Keeper {
             attempts: self.gateway().upstreams().iter().flat_map(attempts).collect(),
             unlogged: counted.unlogged,
         }
+    }
+
+    fn metrics(&self) -> Vec<MeasuredFamily> {
+        let mut measured = self.gateway().metrics();
+        measured.extend(process::metrics(self.started()));
+        measured
     }
 
     fn explain(&self, attributes: &Attributes<'_>) -> Explanation {

@@ -19,6 +19,7 @@
 
 mod cgroup;
 mod memory;
+pub(super) mod process;
 mod processor;
 mod texts;
 

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use tidegate::admin::{
     Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
-    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, NotTaken, Offer,
-    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, Token,
-    UpstreamStatus,
+    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, MeasuredFamily,
+    NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken,
+    Token, UpstreamStatus,
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, Ratio, WallTime};
 use tidegate_policy::{Attributes, Decision, DecisionId, Explanation, Format, Gate, Now, Source};
+use tidegate_proxy::metrics::{MetricFamily, MetricValue};
 
 /// Three callers' quotas, places in flight, a rule that everybody shares and one that sheds.
 pub(crate) const POLICY: &str = r#"
@@ -267,6 +268,12 @@ impl Station for Small {
             }],
             unlogged: 0,
         }
+    }
+
+    fn metrics(&self) -> Vec<MeasuredFamily> {
+        const ANSWER: MetricFamily = MetricFamily::gauge("answer", &["to"], "What it is.");
+        let samples = vec![(vec!["everything".to_owned()], MetricValue::Count(42))];
+        vec![MeasuredFamily { family: &ANSWER, samples }]
     }
 
     fn explain(&self, attributes: &Attributes<'_>) -> Explanation {
