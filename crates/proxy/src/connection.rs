@@ -11,7 +11,6 @@ pub(crate) mod watch;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -34,7 +33,8 @@ use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
 use crate::ingress;
-use crate::listen::{Admittance, ListenerState, proxy_protocol};
+use crate::listen::peer::{Entry, Known};
+use crate::listen::{Admittance, ListenerState};
 use crate::upgrade;
 use crate::worker::Worker;
 
@@ -53,8 +53,8 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 pub(crate) struct Caller {
     pub(crate) worker: Arc<Worker>,
     pub(crate) listener: Arc<ListenerState>,
-    /// Whoever is at the other end, or for whom it says it speaks with the PROXY protocol; trusted if the other
-    /// end is one of the trusted proxies.
+    /// The peer, or the caller whom a balancer's PROXY header names; trusted if its address is one of the trusted
+    /// proxies.
     pub(crate) hop: Hop,
     pub(crate) watch: Arc<Watch>,
     /// Held as long as the connection.
@@ -62,10 +62,10 @@ pub(crate) struct Caller {
 }
 
 /// Serves a connection to its end. What goes wrong ends it; there is nobody else to tell.
-pub(crate) async fn serve(stream: TcpStream, from: SocketAddr, admittance: Admittance, worker: Arc<Worker>) {
-    let listener = Arc::clone(admittance.listener());
+pub(crate) async fn serve(stream: TcpStream, entry: Entry, worker: Arc<Worker>) {
+    let listener = Arc::clone(&entry.listener);
     let head_timeout = listener.spec().head_timeout;
-    let prepare = prepare(stream, from, admittance, worker, &listener);
+    let prepare = prepare(stream, entry, worker, &listener);
     let Ok(Ok((stream, caller))) = timeout(head_timeout, prepare).await else { return };
     match stream {
         Prepared::Plain(stream, Spoken::Http1) => serve_http1(stream, caller).await,
@@ -90,20 +90,12 @@ enum Spoken {
 /// Everything before the first request.
 async fn prepare(
     mut stream: TcpStream,
-    from: SocketAddr,
-    admittance: Admittance,
+    entry: Entry,
     worker: Arc<Worker>,
     listener: &Arc<ListenerState>,
 ) -> io::Result<(Prepared, Arc<Caller>)> {
     stream.set_nodelay(true)?;
-    let settings = worker.settings();
-    let is_trusted = settings.server.trusts(from.ip());
-    let peer = if is_trusted && settings.requires_proxy_protocol() {
-        proxy_protocol::read(&mut stream).await?.unwrap_or(from)
-    } else {
-        from
-    };
-    drop(settings);
+    let Known { admittance, address, is_trusted } = entry.known(&mut stream, &worker).await?;
     let watch = Arc::new(Watch::new(Arc::clone(worker.ticks())));
     let protocols = listener.spec().protocols;
     let (prepared, is_tls) = if let Some(acceptor) = listener.tls() {
@@ -122,7 +114,7 @@ async fn prepare(
     let caller = Caller {
         worker,
         listener,
-        hop: Hop::new(peer.ip(), is_trusted, is_tls),
+        hop: Hop::new(address, is_trusted, is_tls),
         watch,
         _admittance: admittance,
     };

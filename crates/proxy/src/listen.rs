@@ -2,22 +2,23 @@
 //!
 //! Every worker has a socket of its own on the same port (`SO_REUSEPORT`), so that the system spreads connections
 //! over workers and none of them waits for another. At `max_connections` nobody accepts any more: newcomers wait in
-//! the system's queue, which is bounded too. An address with too many is closed at once, for others wait behind it.
+//! the system's queue, which is bounded too. An address with too many is closed at once, for others wait behind it; of
+//! IPv6 a network counts as one address, since a household has all of it.
 
 mod bind;
 pub(crate) mod left;
+pub(crate) mod peer;
 pub(crate) mod proxy_protocol;
 pub(crate) mod tls;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tidegate_policy::policy::Listener;
+use tidegate_policy::policy::{Listener, Network};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
@@ -34,7 +35,7 @@ pub(crate) struct ListenerState {
     pub(crate) number: usize,
     room: Arc<Semaphore>,
     /// How many connections each address has; no more addresses than connections.
-    addresses: Mutex<HashMap<IpAddr, usize>>,
+    addresses: Mutex<HashMap<Network, usize>>,
     accepted: AtomicU64,
     turned_away: AtomicU64,
     left: AtomicU64,
@@ -81,23 +82,24 @@ impl ListenerState {
         Room(Arc::clone(&self.room).acquire_owned().await.ok())
     }
 
-    /// Takes a connection in, unless its address has too many.
-    pub(crate) fn admit(self: &Arc<Self>, room: Room, from: IpAddr, is_trusted: bool) -> Option<Admittance> {
-        let from = from.to_canonical();
-        let counted = if is_trusted {
-            None
-        } else {
+    /// Takes a connection in, unless whoever it counts for has too many.
+    fn admit(self: &Arc<Self>, room: Room, counted: Option<Network>) -> Option<Admittance> {
+        if let Some(from) = counted {
             let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
             let count = addresses.entry(from).or_default();
             if *count >= self.spec.max_connections_per_address {
-                self.turned_away.fetch_add(1, Ordering::Relaxed);
+                self.turn_away();
                 return None;
             }
             *count += 1;
-            Some(from)
-        };
+        }
         self.accepted.fetch_add(1, Ordering::Relaxed);
         Some(Admittance { listener: Arc::clone(self), counted, _room: room })
+    }
+
+    /// Counts a connection that is closed before anything is served on it.
+    pub(crate) fn turn_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Lets a connection go whose caller has left already.
@@ -131,14 +133,8 @@ pub(crate) struct Room(#[expect(dead_code, reason = "held, not looked at")] Opti
 #[derive(Debug)]
 pub(crate) struct Admittance {
     listener: Arc<ListenerState>,
-    counted: Option<IpAddr>,
+    counted: Option<Network>,
     _room: Room,
-}
-
-impl Admittance {
-    pub(crate) const fn listener(&self) -> &Arc<ListenerState> {
-        &self.listener
-    }
 }
 
 impl Drop for Admittance {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderName, Response};
 use tidegate_core::Invalid;
 use tidegate_policy::policy::{
-    ClientAddress, DegradeWhen, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
+    DegradeWhen, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
 };
 use tidegate_policy::{Cause, Gate, Now, Refused, policy};
 use tidegate_tower::bulkhead::NewTerms;
@@ -75,10 +75,6 @@ impl Settings {
         let is_gone = |upstream: &&Arc<Upstream>| self.upstream(&upstream.spec.name).is_none();
         let gone = before.upstreams.iter().filter(is_gone);
         Self { upstreams: self.upstreams.iter().chain(gone).cloned().collect(), ..self.clone() }
-    }
-
-    pub(crate) fn requires_proxy_protocol(&self) -> bool {
-        self.server.client_address == ClientAddress::ProxyProtocol
     }
 
     pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {

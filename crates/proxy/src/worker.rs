@@ -18,6 +18,7 @@ use crate::connection::watch::{Order, Watch};
 use crate::gateway::Shared;
 use crate::listen::ListenerState;
 use crate::listen::left::has_left;
+use crate::listen::peer::{Entry, Peer};
 use crate::settings::Settings;
 use crate::signals::LATE_EVERY;
 use crate::stay::Stays;
@@ -169,6 +170,11 @@ impl Worker {
                     continue;
                 }
             };
+            let peer = Peer::of(&self.settings().server, from.ip());
+            if peer == Peer::Uninvited {
+                listener.turn_away();
+                continue;
+            }
             // One that was accepted waits here for room, and behind it nobody is accepted. Were room asked for first,
             // a worker that nobody connects to would keep the last of it from the others.
             let room = listener.room().await;
@@ -176,9 +182,8 @@ impl Worker {
                 listener.missed();
                 continue;
             }
-            let is_trusted = self.settings().server.trusts(from.ip());
-            if let Some(admittance) = listener.admit(room, from.ip(), is_trusted) {
-                tokio::spawn(connection::serve(stream, from, admittance, Arc::clone(&self)));
+            if let Some(entry) = Entry::of(&listener, room, (peer, from.ip()), &self.settings().server) {
+                tokio::spawn(connection::serve(stream, entry, Arc::clone(&self)));
             }
         }
     }

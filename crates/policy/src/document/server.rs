@@ -25,7 +25,7 @@ section! {
         drain_delay "drain_delay": Length, Default("\"0s\"", "only some load balancers need time to notice"), "\"5s\"", Built;
         /// Who may say for whom it sends, and how critical that is: addresses and networks, at most 1024.
         trusted_proxies "trusted_proxies": Vec<Field<Network>>, Default("[]", "nobody is believed unless the policy says so"), "[\"10.0.0.0/8\"]", Built;
-        /// Where the caller's address comes from behind trusted proxies, who must all speak it if it is the PROXY protocol.
+        /// Where the caller's address comes from behind trusted proxies. If it is the PROXY protocol, they must all speak it, other peers are closed, and a caller is trusted if the address in its header is listed.
         client_address "client_address": ClientAddressWord, Default("\"x-forwarded-for\"", "what most proxies send"), "\"x-forwarded-for\"", Built;
         /// How many bits of an IPv6 address tell callers apart: 1 to 128.
         ipv6_prefix "ipv6_prefix": u64, Default("64", "one subscriber has a whole network of that size"), "64", Built;
@@ -100,7 +100,7 @@ section! {
         tls "tls": TlsDoc, Nothing("connections are not encrypted"), "{ cert = \"tls.crt\", key = \"tls.key\" }", Built;
         /// How many connections it holds, over all workers: 1 to 1048576.
         max_connections "max_connections": u64, Default("20000", "below the usual limit of open files"), "20_000", Built;
-        /// How many of them may come from one address, trusted proxies excepted: 1 to 1048576.
+        /// How many of them one caller's address (of IPv6 its network, by `ipv6_prefix`) may have, trusted proxies excepted: 1 to 1048576.
         max_connections_per_address "max_connections_per_address": u64, Default("1000", "more than an office behind one address needs, and a twentieth of them all"), "100", Built;
         /// The largest head of a request: 8 KiB to 1 MiB.
         max_header_bytes "max_header_bytes": Size, Default("\"64KiB\"", "larger ones are mistakes or attacks"), "\"64KiB\"", Built;

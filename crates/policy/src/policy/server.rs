@@ -16,7 +16,8 @@ pub struct Server {
     pub drain: Duration,
     /// How long to go on accepting after that signal, while not ready.
     pub drain_delay: Duration,
-    /// Who is believed when it says for whom it sends and how critical that is.
+    /// Who is believed when it says for whom it sends and how critical that is. Behind balancers that speak the PROXY
+    /// protocol, that is judged by the address of the caller they name.
     pub trusted_proxies: Vec<Network>,
     /// How trusted proxies say for whom they send.
     pub client_address: ClientAddress,
@@ -81,7 +82,7 @@ pub enum ClientAddress {
     XForwardedFor,
     /// By the header field `Forwarded`.
     Forwarded,
-    /// By the PROXY protocol before the first byte; trusted proxies must speak it then, and nobody else may.
+    /// By the PROXY protocol before the first byte; trusted proxies must speak it then, and no other peer may connect.
     ProxyProtocol,
 }
 

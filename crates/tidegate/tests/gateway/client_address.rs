@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::support::{Client, Gateway, Upstream, request};
+use crate::support::{Client, Gateway, H2Client, Upstream, request, until};
 
 /// The address trusted proxies send from, and one of a stranger.
 const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -184,8 +184,7 @@ fn both_versions_of_the_proxy_protocol_name_the_caller() {
 fn a_proxy_may_speak_for_itself_with_the_proxy_protocol() {
     let upstream = Upstream::ok();
     let gateway = start(&upstream, PROXY_PROTOCOL);
-    let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0";
-    assert_eq!([status_behind(&gateway, b"PROXY UNKNOWN\r\n"), status_behind(&gateway, local)], [200, 429]);
+    assert_eq!([status_behind(&gateway, b"PROXY UNKNOWN\r\n"), status_behind(&gateway, LOCAL)], [200, 429]);
 }
 
 #[test]
@@ -203,30 +202,129 @@ fn the_proxy_protocol_is_required_from_listed_peers() {
 }
 
 #[test]
-fn the_proxy_protocol_is_not_read_from_others() {
+fn where_balancers_name_the_callers_nobody_else_may_connect() {
     let upstream = Upstream::ok();
     let gateway = start(&upstream, PROXY_PROTOCOL);
-    let mut client = gateway.connect_from(STRANGER);
-    client.send(first_version("203.0.113.1")).send(request("GET", "/", &[], ""));
-    assert_eq!(client.response().status(), 400);
-    assert!(client.is_closed());
+    for header in [&b""[..], &first_version("203.0.113.1"), &first_version("127.0.0.2")] {
+        let mut client = gateway.connect_from(STRANGER);
+        // It may be closed before all of this is written.
+        drop(client.try_send(header).and_then(|()| client.try_send(request("GET", "/", &[], ""))));
+        assert!(client.is_closed(), "{header:?}");
+    }
     assert_eq!(upstream.bytes(), 0);
-    assert_eq!(gateway.connect_from(STRANGER).get("/", &[]).status(), 200);
+    assert_eq!(status_behind(&gateway, &first_version("203.0.113.1")), 200);
+}
+
+/// A gateway that tells by its answers whether a caller is believed: what is sheddable may pass once.
+fn believing(upstream: &Upstream, server: &str) -> Gateway {
+    Gateway::before(
+        upstream,
+        &format!(
+            "[server]
+            trusted_proxies = ['127.0.0.2', '10.0.0.0/8']
+            {server}
+            [criticality]
+            from = ['header:x-criticality', 'baggage:criticality']
+            [rule.all]
+            quota = '1000/s'
+            per_criticality = {{ sheddable = {{ quota = '1/h' }} }}"
+        ),
+    )
+}
+
+const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0";
+
+/// The second version, from a Unix socket.
+fn of_a_unix_socket() -> Vec<u8> {
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x31\0\xd8".to_vec();
+    header.extend([b'a'; 216]);
+    header
+}
+
+#[test]
+fn a_caller_is_believed_for_its_own_address_and_not_for_the_balancers() {
+    let upstream = Upstream::ok();
+    let gateway = believing(&upstream, PROXY_PROTOCOL);
+    let fields = [("X-Criticality", "sheddable"), ("X-Forwarded-Proto", "https")];
+    let strangers = [
+        first_version("203.0.113.1"),
+        second_version("2001:db8::1".parse().unwrap()),
+        b"PROXY UNKNOWN\r\n".to_vec(),
+        LOCAL.to_vec(),
+        of_a_unix_socket(),
+    ];
+    for header in strangers {
+        let mut client = gateway.connect_from(PROXY);
+        client.send(&header);
+        assert_eq!([client.get("/", &fields).status(), client.get("/", &fields).status()], [200; 2]);
+        let client = H2Client::connect_behind(PROXY, &header, gateway.address());
+        let get =
+            || client.get("http://a/", &[("x-criticality", "sheddable"), ("x-forwarded-proto", "https")]);
+        assert_eq!([get().status(), get().status()], [200; 2]);
+    }
+    let told = upstream.requests().iter().all(|request| request.get("x-forwarded-proto") == Some("http"));
+    assert!(told, "a stranger does not say how it was sent");
+    let header = second_version("::ffff:10.0.0.7".parse().unwrap());
+    let mut client = gateway.connect_from(PROXY);
+    client.send(first_version("10.0.0.7"));
+    assert_eq!([client.get("/", &fields).status(), client.get("/", &fields).status()], [200, 429]);
+    assert_eq!(upstream.requests().last().unwrap().get("x-forwarded-proto"), Some("https"));
+    let client = H2Client::connect_behind(PROXY, &header, gateway.address());
+    assert_eq!(client.get("http://a/", &[("x-criticality", "sheddable")]).status(), 429);
+}
+
+/// A connection of the balancer for a caller, if the gateway serves it.
+fn served_behind(gateway: &Gateway, header: &[u8]) -> Option<Client> {
+    let mut client = gateway.connect_from(PROXY);
+    // It may be closed before all of this is written.
+    client.try_send(header).and_then(|()| client.try_send(request("GET", "/", &[], ""))).ok()?;
+    client.try_response().is_some().then_some(client)
+}
+
+#[test]
+fn connections_are_counted_for_the_caller_a_balancer_names() {
+    let upstream = Upstream::ok();
+    let gateway = Gateway::start(&format!(
+        "upstream = '{}'
+        [server]
+        trusted_proxies = ['127.0.0.2', '10.0.0.0/8']
+        {PROXY_PROTOCOL}
+        [[listener]]
+        bind = '127.0.0.1:0'
+        max_connections_per_address = 2",
+        upstream.url()
+    ));
+    let counted = [
+        [first_version("203.0.113.1"), first_version("203.0.113.1"), first_version("203.0.113.1")],
+        [
+            first_version("2001:db8::1"),
+            second_version("2001:db8::2".parse().unwrap()),
+            first_version("2001:db8::ffff:3"),
+        ],
+        [
+            first_version("203.0.113.9"),
+            second_version("::ffff:203.0.113.9".parse().unwrap()),
+            first_version("203.0.113.9"),
+        ],
+        [LOCAL.to_vec(), b"PROXY UNKNOWN\r\n".to_vec(), of_a_unix_socket()],
+    ];
+    for [first, second, third] in counted {
+        let mut first = served_behind(&gateway, &first).unwrap();
+        let second = served_behind(&gateway, &second).unwrap();
+        assert!(served_behind(&gateway, &third).is_none());
+        assert_eq!(first.get("/", &[]).status(), 200);
+        drop((first, second));
+        // The gateway sees the end of those a moment later.
+        until(|| served_behind(&gateway, &third).is_some());
+    }
+    let trusted: Vec<_> = (0..5).map(|_| served_behind(&gateway, &first_version("10.0.0.7"))).collect();
+    assert!(trusted.iter().all(Option::is_some), "a trusted proxy may have any number");
 }
 
 #[test]
 fn only_trusted_proxies_say_how_critical_a_request_is() {
     let upstream = Upstream::ok();
-    let gateway = Gateway::before(
-        &upstream,
-        "[server]
-        trusted_proxies = ['127.0.0.2']
-        [criticality]
-        from = ['header:x-criticality', 'baggage:criticality']
-        [rule.all]
-        quota = '1000/s'
-        per_criticality = { sheddable = { quota = '1/h' } }",
-    );
+    let gateway = believing(&upstream, "");
     let sheddable = [("X-Criticality", "sheddable")];
     let mut stranger = gateway.connect_from(STRANGER);
     assert_eq!([stranger.get("/", &sheddable).status(), stranger.get("/", &sheddable).status()], [200, 200]);

@@ -1,7 +1,7 @@
 //! HTTP/2 on both sides of the gateway, driven from plain tests: each end has a runtime of its own.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 
@@ -52,6 +52,20 @@ impl H2Client {
     pub fn connect(to: SocketAddr) -> Self {
         let runtime = runtime();
         let stream = runtime.block_on(TcpStream::connect(to)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self::over(runtime, stream)
+    }
+
+    /// The same from another address of this machine, with what a balancer writes before the first byte.
+    pub fn connect_behind(from: Ipv4Addr, header: &[u8], to: SocketAddr) -> Self {
+        let runtime = runtime();
+        let stream = runtime.block_on(async {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind((from, 0).into()).unwrap();
+            let mut stream = socket.connect(to).await.unwrap();
+            stream.write_all(header).await.unwrap();
+            stream
+        });
         stream.set_nodelay(true).unwrap();
         Self::over(runtime, stream)
     }
