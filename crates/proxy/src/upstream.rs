@@ -11,6 +11,7 @@ mod endpoint;
 mod http1;
 mod lane;
 pub(crate) mod orca;
+mod reach;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use self::endpoint::{Endpoint, InFlight};
 use self::lane::{SendFailure, Wanted};
 use crate::chance;
 use crate::connection::http1::body::CallerBody;
+use crate::ticks::Ticks;
 
 /// What is sent to an upstream.
 pub(crate) type RequestBody = tidegate_tower::body::CountedBody<Patient<CallerBody>>;
@@ -161,15 +163,15 @@ impl Upstream {
     pub(crate) async fn call(
         &self,
         worker: usize,
-        now: u64,
+        ticks: &Ticks,
         request: Request<RequestBody>,
         is_caller_gone: impl Fn() -> bool,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         let answered = match self.spec.timeout {
-            None => self.attempt(worker, now, request).await,
+            None => self.attempt(worker, ticks, request).await,
             Some(limit) => {
                 let deadline = tokio::time::Instant::now() + limit;
-                let answered = timeout_at(deadline, self.attempt(worker, now, request)).await;
+                let answered = timeout_at(deadline, self.attempt(worker, ticks, request)).await;
                 answered.unwrap_or(Err(CallFailure::Silent))
             }
         };
@@ -194,19 +196,19 @@ impl Upstream {
     async fn attempt(
         &self,
         worker: usize,
-        now: u64,
+        ticks: &Ticks,
         mut request: Request<RequestBody>,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         let mut failed: Option<&Arc<Endpoint>> = None;
         loop {
-            let Some(endpoint) = self.choose(now, failed) else { return Err(CallFailure::Unconnected) };
-            match self.ask(endpoint, worker, now, &mut request).await {
+            let chosen = self.choose(ticks.now(), failed);
+            let Some(endpoint) = chosen else { return Err(CallFailure::Unconnected) };
+            match self.ask(endpoint, worker, ticks, &mut request).await {
                 Ok(response) => {
-                    endpoint.is_well();
+                    endpoint.reach.mark_connected();
                     return Ok(response);
                 }
                 Err(CallFailure::Unconnected) => {
-                    endpoint.is_unwell(now);
                     if failed.replace(endpoint).is_some() {
                         return Err(CallFailure::Unconnected);
                     }
@@ -221,23 +223,21 @@ impl Upstream {
         &self,
         endpoint: &Arc<Endpoint>,
         worker: usize,
-        now: u64,
+        ticks: &Ticks,
         request: &mut Request<RequestBody>,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         // Asked before it is sent, since it loses its body on the way.
         let may_repeat = may_be_sent_twice(request);
         let mut wanted = Wanted::Any;
         loop {
-            let in_flight = InFlight::new(endpoint, worker);
-            let line = endpoint.line(worker, now, wanted).await?;
+            let in_flight = InFlight::new(endpoint, worker, ticks.now());
+            let line = endpoint.line(worker, ticks, wanted).await?;
             let is_fresh = line.is_fresh();
             // Connecting says nothing about how fast it answers.
-            let began = (self.endpoints.len() > 1).then(Instant::now);
+            let timing = (self.endpoints.len() > 1).then(|| Timing::begin(endpoint, ticks));
             match line.send(request, in_flight).await {
                 Ok(response) => {
-                    if let Some(began) = began {
-                        endpoint.took(now, began.elapsed());
-                    }
+                    timing.into_iter().for_each(Timing::answered);
                     return Ok(response);
                 }
                 Err(SendFailure::Unsent) if !is_fresh => {}
@@ -250,30 +250,37 @@ impl Upstream {
         }
     }
 
-    /// The less loaded of two that are drawn; never the one that has just failed, unless there is no other.
+    /// The less loaded of two that are drawn from those that stand best; never the one that has just failed.
     fn choose(&self, now: u64, failed: Option<&Arc<Endpoint>>) -> Option<&Arc<Endpoint>> {
         if let [only] = self.endpoints.as_slice() {
             return if failed.is_some() { None } else { Some(only) };
         }
-        let is_other = |endpoint: &&Arc<Endpoint>| failed.is_none_or(|failed| !Arc::ptr_eq(failed, endpoint));
-        let well: Vec<_> = self.endpoints.iter().filter(is_other).filter(|one| one.is_up(now)).collect();
-        let drawn = if well.is_empty() { self.endpoints.iter().filter(is_other).collect() } else { well };
-        let count = drawn.len();
+        let others =
+            || self.endpoints.iter().filter(|one| failed.is_none_or(|failed| !Arc::ptr_eq(failed, one)));
+        let best = others().map(|one| one.reach.standing()).min()?;
+        let drawn = || others().filter(|one| one.reach.standing() == best);
+        let count = drawn().count();
+        // What stands well may fall while it is counted.
         if count <= 1 {
-            return drawn.first().copied();
+            return drawn().next().or_else(|| others().next());
         }
         let roll = chance::roll();
         let first = below(roll, count);
         let second = (first + 1 + below(roll >> 32, count - 1)) % count;
-        let (first, second) = (drawn.get(first)?, drawn.get(second)?);
-        Some(if second.load(now) < first.load(now) { second } else { first })
+        let first = drawn().nth(first).or_else(|| others().next())?;
+        let second = drawn().nth(second).unwrap_or(first);
+        Some(if second.has_less_to_do(first, now) { second } else { first })
     }
 
-    /// Closes what has been idle for too long, and lets the edge move.
-    pub(crate) fn look_after(&self, worker: usize, now: u64, moment: Moment) {
+    /// Closes what has been idle for too long, tries again what failed, and lets the edge move.
+    pub(crate) fn look_after(&self, worker: usize, ticks: &Arc<Ticks>, moment: Moment) {
         self.door(worker).look(moment);
         for endpoint in &self.endpoints {
-            endpoint.look_after(worker, now);
+            endpoint.look_after(worker, ticks.now());
+            // A request that has no other endpoint tries it anyway.
+            if self.endpoints.len() > 1 {
+                endpoint.try_again(worker, ticks);
+            }
         }
     }
 
@@ -288,6 +295,35 @@ impl Upstream {
 
     pub(crate) fn endpoints(&self) -> &[Arc<Endpoint>] {
         &self.endpoints
+    }
+}
+
+/// How long an endpoint takes to answer. Dropped without an answer, it says that there was none for so long.
+struct Timing<'a> {
+    endpoint: &'a Endpoint,
+    ticks: &'a Ticks,
+    began: Instant,
+    has_answered: bool,
+}
+
+impl<'a> Timing<'a> {
+    fn begin(endpoint: &'a Endpoint, ticks: &'a Ticks) -> Self {
+        Self { endpoint, ticks, began: Instant::now(), has_answered: false }
+    }
+
+    fn answered(mut self) {
+        self.has_answered = true;
+    }
+}
+
+impl Drop for Timing<'_> {
+    fn drop(&mut self) {
+        let (now, took) = (self.ticks.now(), self.began.elapsed());
+        if self.has_answered {
+            self.endpoint.took(now, took);
+        } else {
+            self.endpoint.gave_nothing(now, took);
+        }
     }
 }
 

@@ -208,7 +208,7 @@ impl Worker {
                 true
             });
             for upstream in &self.settings().upstreams {
-                upstream.look_after(self.number, tick, now.moment);
+                upstream.look_after(self.number, &self.ticks, now.moment);
             }
             self.stays.end_old(tick);
             if self.shared.signals.steers(now.moment) {

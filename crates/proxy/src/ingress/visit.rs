@@ -109,7 +109,7 @@ impl Visit {
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
         let mut unanswered = Unanswered { hold, clock: &*settings.clock };
         let is_caller_gone = || unanswered.hold.has_broken_off();
-        let mut answered = upstream.call(worker.number, worker.ticks().now(), request, is_caller_gone).await;
+        let mut answered = upstream.call(worker.number, worker.ticks(), request, is_caller_gone).await;
         let hold = unanswered.end();
         match &mut answered {
             Ok(response) => {

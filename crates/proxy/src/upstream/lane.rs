@@ -21,7 +21,7 @@ use super::endpoint::{Endpoint, InFlight};
 use super::http1::{Connection, Failure, Stream};
 use super::{CallFailure, RequestBody};
 use crate::head;
-use crate::ticks::millis;
+use crate::ticks::{Ticks, millis};
 
 /// How many requests are sent over one HTTP/2 connection before another one is made.
 const MOST_STREAMS: usize = 100;
@@ -103,37 +103,34 @@ impl Lane {
     pub(super) async fn line(
         endpoint: &Endpoint,
         worker: usize,
-        now: u64,
+        ticks: &Ticks,
         wanted: Wanted,
     ) -> Result<Line, CallFailure> {
         if wanted == Wanted::Any
-            && let Some(sender) = endpoint.lane(worker).take(now)
+            && let Some(sender) = endpoint.lane(worker).take(ticks.now())
         {
             return Ok(Line { sender, is_fresh: false });
         }
-        let connect_timeout = endpoint.upstream.connect_timeout;
         let Some(place) = Place::take(&endpoint.places) else {
-            let waited = Box::pin(timeout(connect_timeout, Self::wait(endpoint, worker, now))).await;
+            let connect_timeout = endpoint.upstream.connect_timeout;
+            let waited = Box::pin(timeout(connect_timeout, Self::wait(endpoint, worker, ticks))).await;
             return waited.unwrap_or(Err(CallFailure::Busy));
         };
         // Boxed, because few requests make a connection and all of them would be larger.
-        match Box::pin(timeout(connect_timeout, Self::open(endpoint, worker, place, now))).await {
-            Ok(Some(sender)) => Ok(Line { sender, is_fresh: true }),
-            Ok(None) | Err(_) => Err(CallFailure::Unconnected),
-        }
+        let sender = Box::pin(Self::open(endpoint, worker, place, ticks)).await?;
+        Ok(Line { sender, is_fresh: true })
     }
 
-    async fn wait(endpoint: &Endpoint, worker: usize, now: u64) -> Result<Line, CallFailure> {
+    async fn wait(endpoint: &Endpoint, worker: usize, ticks: &Ticks) -> Result<Line, CallFailure> {
         let _waiting = Waiting::begin(&endpoint.places).ok_or(CallFailure::Busy)?;
         loop {
             let freed = endpoint.places.freed.notified();
             // A connection can be used from any worker; it only stays where it was made as long as all have enough.
-            if let Some(sender) = endpoint.lanes().iter().find_map(|lane| lane.take(now)) {
+            if let Some(sender) = endpoint.lanes().iter().find_map(|lane| lane.take(ticks.now())) {
                 return Ok(Line { sender, is_fresh: false });
             }
             if let Some(place) = Place::take(&endpoint.places) {
-                let opened = Self::open(endpoint, worker, place, now).await;
-                let sender = opened.ok_or(CallFailure::Unconnected)?;
+                let sender = Self::open(endpoint, worker, place, ticks).await?;
                 return Ok(Line { sender, is_fresh: true });
             }
             freed.await;
@@ -166,8 +163,26 @@ impl Lane {
         Some(Sender::Many(free.clone()))
     }
 
-    /// Makes a connection.
-    async fn open(endpoint: &Endpoint, worker: usize, place: Place, now: u64) -> Option<Sender> {
+    /// Makes a connection, in time.
+    async fn open(
+        endpoint: &Endpoint,
+        worker: usize,
+        place: Place,
+        ticks: &Ticks,
+    ) -> Result<Sender, CallFailure> {
+        let connect_timeout = endpoint.upstream.connect_timeout;
+        let attempt = endpoint.reach.attempt(ticks, connect_timeout);
+        let connecting = Self::connect(endpoint, worker, place, ticks);
+        if let Ok(Some(sender)) = timeout(connect_timeout, connecting).await {
+            attempt.succeeded();
+            return Ok(sender);
+        }
+        attempt.failed();
+        endpoint.failures.fetch_add(1, Ordering::Relaxed);
+        Err(CallFailure::Unconnected)
+    }
+
+    async fn connect(endpoint: &Endpoint, worker: usize, place: Place, ticks: &Ticks) -> Option<Sender> {
         let connected = endpoint.connector.connect(&endpoint.spec, endpoint.upstream.protocol).await.ok()?;
         let (stream, spoken) = match connected {
             Connected::Plain(stream, spoken) => (Stream::Plain(stream), spoken),
@@ -176,11 +191,20 @@ impl Lane {
         match spoken {
             Spoken::Http1 => Some(Sender::One(Box::new(Held { connection: Connection::new(stream), place }))),
             Spoken::H2 => {
-                let many = Many::greet(stream, place, now).await?;
+                let many = Many::greet(stream, place, ticks).await?;
                 endpoint.lane(worker).many().push(many.clone());
                 endpoint.places.tell();
                 Some(Sender::Many(many))
             }
+        }
+    }
+
+    /// Connects for no request; what comes of it is there for the next.
+    pub(super) async fn try_again(endpoint: Arc<Endpoint>, worker: usize, place: Place, ticks: Arc<Ticks>) {
+        // One that carries many requests is in its list already.
+        if let Ok(Sender::One(held)) = Self::open(&endpoint, worker, place, &ticks).await {
+            endpoint.lane(worker).idle().push(Idle { held, since: None });
+            endpoint.places.tell();
         }
     }
 
@@ -202,7 +226,7 @@ impl Lane {
 }
 
 impl Many {
-    async fn greet<S>(stream: S, place: Place, now: u64) -> Option<Self>
+    async fn greet<S>(stream: S, place: Place, ticks: &Ticks) -> Option<Self>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -210,7 +234,7 @@ impl Many {
         client.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_EVERY);
         let (sender, connection) = client.handshake(TokioIo::new(stream)).await.ok()?;
         drive(connection, place);
-        Some(Self { sender, streams: Arc::new(()), used: now })
+        Some(Self { sender, streams: Arc::new(()), used: ticks.now() })
     }
 }
 
@@ -308,7 +332,7 @@ impl Places {
 pub(crate) struct Place(Arc<Places>);
 
 impl Place {
-    fn take(places: &Arc<Places>) -> Option<Self> {
+    pub(super) fn take(places: &Arc<Places>) -> Option<Self> {
         let more = |taken| (taken < places.most).then_some(taken + 1);
         let taken = places.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.ok().map(|_| Self(Arc::clone(places)))

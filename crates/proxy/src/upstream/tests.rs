@@ -9,6 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::body::nothing;
 use super::*;
+use tidegate_core::WallTime;
+use tidegate_policy::Now;
 use tidegate_tower::SystemClock;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
@@ -23,6 +25,14 @@ async fn upstream() -> (TcpListener, Upstream) {
     (listener, Upstream::new(&Arc::new(spec), bulkhead, 1, &Connector::new(false)))
 }
 
+/// What a worker's time would be.
+fn ticks(millis: u64) -> Arc<Ticks> {
+    let at = |nanos| Now { moment: Moment::from_nanos(nanos), wall: WallTime::from_unix_nanos(nanos) };
+    let ticks = Ticks::new(at(0));
+    ticks.renew(at(millis * 1_000_000));
+    Arc::new(ticks)
+}
+
 fn request(method: Method) -> Request<RequestBody> {
     let mut request = Request::new(nothing());
     *request.method_mut() = method;
@@ -30,7 +40,7 @@ fn request(method: Method) -> Request<RequestBody> {
 }
 
 async fn ask(upstream: &Upstream, method: Method) -> Result<Bytes, CallFailure> {
-    let response = upstream.call(0, 0, request(method), || false).await?;
+    let response = upstream.call(0, &ticks(0), request(method), || false).await?;
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
@@ -52,7 +62,7 @@ fn open(upstream: &Upstream) -> usize {
 async fn left(upstream: &Upstream, count: usize) {
     while open(upstream) != count {
         tokio::task::yield_now().await;
-        upstream.look_after(0, 0, Moment::ORIGIN);
+        upstream.look_after(0, &ticks(0), Moment::ORIGIN);
     }
 }
 
@@ -129,7 +139,8 @@ async fn what_may_be_sent_twice_is_sent_over_another_connection() {
 #[tokio::test]
 async fn a_request_that_is_dropped_closes_its_connection() {
     let (listener, upstream) = upstream().await;
-    let call = upstream.call(0, 0, request(Method::GET), || false);
+    let ticks = ticks(0);
+    let call = upstream.call(0, &ticks, request(Method::GET), || false);
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         serve(&mut stream, b"HTTP/1.1").await;
@@ -151,7 +162,9 @@ async fn an_answer_that_is_dropped_closes_its_connection() {
         serve(&mut stream, b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello").await;
         stream
     };
-    let (answered, _stream) = tokio::join!(upstream.call(0, 0, request(Method::GET), || false), serving);
+    let ticks = ticks(0);
+    let asking = upstream.call(0, &ticks, request(Method::GET), || false);
+    let (answered, _stream) = tokio::join!(asking, serving);
     assert_eq!(upstream.endpoints[0].counts(), (1, 1));
     drop(answered);
     assert_eq!(upstream.endpoints[0].counts(), (0, 0));
@@ -167,10 +180,10 @@ async fn what_is_idle_for_too_long_is_closed() {
     };
     let (mut stream, answer) = tokio::join!(serving, ask(&upstream, Method::GET));
     assert_eq!(answer.unwrap(), "hello");
-    upstream.look_after(0, 1_000, Moment::ORIGIN);
-    upstream.look_after(0, 61_000, Moment::ORIGIN);
+    upstream.look_after(0, &ticks(1_000), Moment::ORIGIN);
+    upstream.look_after(0, &ticks(61_000), Moment::ORIGIN);
     assert_eq!(open(&upstream), 1, "it was first seen idle a minute ago");
-    upstream.look_after(0, 61_001, Moment::ORIGIN);
+    upstream.look_after(0, &ticks(61_001), Moment::ORIGIN);
     assert_eq!(open(&upstream), 0);
     assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
 }

@@ -24,5 +24,6 @@ mod smuggling;
 mod support;
 mod telling;
 mod tls;
+mod unreachable;
 mod upstream_failures;
 mod websocket;
