@@ -4,6 +4,7 @@
 //! accepted ──PROXY header──> TLS ──> which protocol? ──> requests, each through the ingress ──> closed
 //! ```
 
+mod frames;
 pub(crate) mod http1;
 pub(crate) mod stream;
 pub(crate) mod watch;
@@ -33,6 +34,7 @@ use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
 use crate::ingress;
+use crate::listen::left::Leaves;
 use crate::listen::peer::{Entry, Known};
 use crate::listen::{Admittance, ListenerState};
 use crate::upgrade;
@@ -95,8 +97,9 @@ async fn prepare(
     listener: &Arc<ListenerState>,
 ) -> io::Result<(Prepared, Arc<Caller>)> {
     stream.set_nodelay(true)?;
-    let Known { admittance, address, is_trusted } = entry.known(&mut stream, &worker).await?;
+    // The first head is awaited from here on, whatever has to come before it.
     let watch = Arc::new(Watch::new(Arc::clone(worker.ticks())));
+    let Known { admittance, address, is_trusted } = entry.known(&mut stream, &worker).await?;
     let protocols = listener.spec().protocols;
     let (prepared, is_tls) = if let Some(acceptor) = listener.tls() {
         let stream = acceptor.accept(stream).await?;
@@ -142,7 +145,7 @@ async fn spoken(stream: &TcpStream) -> io::Result<Spoken> {
 
 async fn serve_http1<S>(stream: S, caller: Arc<Caller>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Leaves + Unpin + Send + 'static,
 {
     let watch = Arc::clone(&caller.watch);
     let spec = caller.listener.spec();
@@ -233,7 +236,7 @@ trait Drain {
 
 impl<S, A, F, B> Drain for &mut http1::Connection<S, A, F, B>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Leaves + Unpin,
     A: FnMut(Asked<'_, '_>) -> Begun<F, B>,
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,

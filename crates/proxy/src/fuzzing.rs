@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::http1::{self, Asked, Limits};
 use crate::connection::watch::Watch;
+use crate::listen::left::Leaves;
 use crate::listen::proxy_protocol;
 use crate::ticks::Ticks;
 use crate::upstream::UpstreamBody;
@@ -184,6 +185,12 @@ impl AsyncWrite for Given<'_> {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+impl Leaves for Given<'_> {
+    fn has_left(&self) -> bool {
+        false
     }
 }
 

@@ -1,13 +1,23 @@
 //! Connections that turn to another protocol.
+//!
+//! What is said over them is not looked at. One over which nothing goes either way for `idle_timeout` is ended, since
+//! nobody can tell it from one whose caller is gone; who needs it for longer sends pings, as WebSocket has them. What one
+//! side does not take does not go, so a caller that does not read is ended by the same rule.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::connection::Caller;
+use crate::ticks::{Ticks, millis};
 use crate::upstream;
 
 /// A worker's connections that have turned to another protocol.
@@ -44,21 +54,81 @@ pub(crate) struct Turned<S> {
     pub(crate) unread: Bytes,
 }
 
-/// Joins the two sides: bytes go both ways until one side ends.
-pub(crate) async fn join<S>(mut from: Turned<S>, mut to: upstream::Turned, caller: &Arc<Caller>)
+/// Joins the two sides: bytes go both ways until one side ends, or nothing goes for too long.
+pub(crate) async fn join<S>(from: Turned<S>, to: upstream::Turned, caller: &Arc<Caller>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let tunnel = Tunnel::begin(caller);
+    let moved = Moved::new(caller.worker.ticks());
     let passing = async {
-        from.stream.write_all(&to.unread).await?;
-        to.stream.write_all(&from.unread).await?;
-        copy_bidirectional(&mut from.stream, &mut to.stream).await
+        let mut caller = Moving { stream: from.stream, moved: &moved };
+        let mut upstream = Moving { stream: to.stream, moved: &moved };
+        caller.write_all(&to.unread).await?;
+        upstream.write_all(&from.unread).await?;
+        copy_bidirectional(&mut caller, &mut upstream).await
     };
     tokio::select! {
         // How it ends is the business of those who speak over it.
         _ended = passing => {}
+        () = moved.rests_for(caller.listener.spec().idle_timeout) => {}
         () = tunnel.0.worker.tunnels.closed() => {}
+    }
+}
+
+/// When bytes were last taken by either side.
+#[derive(Debug)]
+struct Moved<'a> {
+    ticks: &'a Ticks,
+    last: AtomicU64,
+}
+
+impl<'a> Moved<'a> {
+    fn new(ticks: &'a Ticks) -> Self {
+        Self { ticks, last: AtomicU64::new(ticks.now()) }
+    }
+
+    /// Waits until nothing has moved for so long.
+    async fn rests_for(&self, limit: Duration) {
+        let mut left = limit;
+        while !left.is_zero() {
+            sleep(left).await;
+            let rested = self.ticks.now().saturating_sub(self.last.load(Ordering::Relaxed));
+            left = Duration::from_millis(millis(limit).saturating_sub(rested));
+        }
+    }
+}
+
+/// A stream that notes when it takes something.
+#[derive(Debug)]
+struct Moving<'a, S> {
+    stream: S,
+    moved: &'a Moved<'a>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Moving<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Moving<'_, S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        self.moved.last.store(self.moved.ticks.now(), Ordering::Relaxed);
+        Poll::Ready(wrote)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

@@ -205,6 +205,7 @@ impl Worker {
                 if let Some(order) = watch.overdue(tick, listener.spec()) {
                     watch.order(order);
                 }
+                watch.look_if_blind();
                 true
             });
             for upstream in &self.settings().upstreams {

@@ -106,11 +106,11 @@ section! {
         max_header_bytes "max_header_bytes": Size, Default("\"64KiB\"", "larger ones are mistakes or attacks"), "\"64KiB\"", Built;
         /// The most header fields of a request: 1 to 1024; beyond it the answer is 431.
         max_headers "max_headers": u64, Default("128", "more are mistakes or attacks"), "128", Built;
-        /// How long the head of a request may take to come.
+        /// How long the head of a request may take to come, from its first byte or, if it is the first, from the connection's beginning.
         head_timeout "head_timeout": Length, Default("\"10s\"", "slower senders hold connections for nothing"), "\"10s\"", Built;
-        /// How long a body may pause.
+        /// How long a body may pause, and a caller may take nothing of an answer.
         body_idle_timeout "body_idle_timeout": Length, Default("\"60s\"", "uploads over bad networks pause"), "\"60s\"", Built;
-        /// How long a connection may be idle.
+        /// How long a connection may be idle, one that has turned to another protocol too.
         idle_timeout "idle_timeout": Length, Default("\"75s\"", "longer than the minute that most balancers keep theirs"), "\"75s\"", Built;
     }
 }

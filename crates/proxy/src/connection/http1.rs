@@ -42,6 +42,7 @@ use super::watch::{Awaited, Watch};
 use crate::http1::Flaw;
 use crate::http1::outgoing::Outgoing;
 use crate::http1::rest::Rest;
+use crate::listen::left::Leaves;
 
 /// A request, or why there is none to be served.
 pub(crate) type Asked<'a, 'b> = Result<RawRequest<'a, 'b>, Unserved>;
@@ -126,9 +127,10 @@ impl<S, A, F, B> Connection<S, A, F, B> {
 
     /// Waits for the next request, without holding memory for it.
     fn next(&mut self) -> Stage {
+        // First of all this, since the rest of the body before it may have been awaited like a head.
+        self.watch.awaits(Awaited::Request);
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
-            self.watch.awaits(Awaited::Request);
         } else {
             self.watch.awaits(Awaited::Head);
         }
@@ -144,7 +146,7 @@ impl<S, A, F, B> Connection<S, A, F, B> {
 
 impl<S, A, F, B> Connection<S, A, F, B>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Leaves + Unpin,
     A: FnMut(Asked<'_, '_>) -> Begun<F, B>,
     F: Future<Output = Response<B>>,
     B: Body<Data = Bytes> + Unpin,

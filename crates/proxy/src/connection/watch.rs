@@ -6,9 +6,12 @@
 //! | nothing moves, and the connection waits for | it is closed after |
 //! |---------------------------------------------|--------------------|
 //! | the rest of a head, or its first one        | `head_timeout`, counted from the head's first byte |
+//! | the rest of a frame of HTTP/2, but of DATA  | `head_timeout`, counted from the frame's first byte |
+//! | the rest of a frame of DATA                 | `body_idle_timeout`, counted likewise |
+//! | the rest of a body, though its request is answered | `head_timeout`, counted from the answer's end |
 //! | the rest of a body                          | `body_idle_timeout` |
 //! | its peer to take what was sent              | `body_idle_timeout` |
-//! | the next request                            | `idle_timeout`; one that stays though it was told to go, `body_idle_timeout` later |
+//! | the next request                            | `idle_timeout`; one that stays though it was told to go, `head_timeout` later |
 //! | the upstream                                | never; the upstream has its own limits |
 
 use std::io;
@@ -21,10 +24,14 @@ use pin_project_lite::pin_project;
 use tidegate_policy::policy::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::frames::{Frames, Unfinished};
 use crate::ticks::{Ticks, millis};
 
 /// No tick: nothing is waited for.
 const NEVER: u64 = u64::MAX;
+
+/// No frame has begun.
+const NOTHING: u8 = u8::MAX;
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
@@ -52,6 +59,8 @@ pub(crate) enum Awaited {
 #[derive(Debug)]
 pub(crate) struct Watch {
     ticks: Arc<Ticks>,
+    /// When it was accepted.
+    began: u64,
     order: AtomicU8,
     waker: OnceLock<Waker>,
     is_over: AtomicBool,
@@ -64,13 +73,22 @@ pub(crate) struct Watch {
     is_reading: AtomicBool,
     /// Since when its peer takes nothing.
     stalled: AtomicU64,
+    /// What of a frame has come, and since when; [`NOTHING`] if it is not within one.
+    unfinished: AtomicU8,
+    unfinished_since: AtomicU64,
+    /// Whether its end cannot be read, since other bytes come first.
+    is_blind: AtomicBool,
+    /// Whether it is to look for its end.
+    must_look: AtomicBool,
 }
 
 impl Watch {
     pub(crate) fn new(ticks: Arc<Ticks>) -> Self {
-        let since = AtomicU64::new(ticks.now());
+        let began = ticks.now();
+        let since = AtomicU64::new(began);
         Self {
             ticks,
+            began,
             order: AtomicU8::new(Order::Serve as u8),
             waker: OnceLock::new(),
             is_over: AtomicBool::new(false),
@@ -79,6 +97,10 @@ impl Watch {
             since,
             is_reading: AtomicBool::new(false),
             stalled: AtomicU64::new(NEVER),
+            unfinished: AtomicU8::new(NOTHING),
+            unfinished_since: AtomicU64::new(NEVER),
+            is_blind: AtomicBool::new(false),
+            must_look: AtomicBool::new(false),
         }
     }
 
@@ -133,6 +155,9 @@ impl Watch {
         if waited(&self.stalled) > millis(listener.body_idle_timeout) {
             return Some(Order::Close);
         }
+        if self.is_frame_overdue(now, listener) {
+            return Some(Order::Close);
+        }
         let awaited = self.awaited.load(Ordering::Relaxed);
         let is_serving = self.in_flight.load(Ordering::Relaxed) > 0;
         let (limit, order) = if awaited == Awaited::Head as u8 {
@@ -148,15 +173,53 @@ impl Watch {
             (listener.idle_timeout, Order::Drain)
         };
         let waited = waited(&self.since);
-        if order == Order::Drain && waited > millis(limit).saturating_add(millis(listener.body_idle_timeout))
-        {
+        if order == Order::Drain && waited > millis(limit).saturating_add(millis(listener.head_timeout)) {
             return Some(Order::Close);
         }
         (waited > millis(limit)).then_some(order)
     }
 
+    /// Whether a frame takes too long to come. What is there and is not read keeps nobody waiting.
+    fn is_frame_overdue(&self, now: u64, listener: &Listener) -> bool {
+        let unfinished = self.unfinished.load(Ordering::Relaxed);
+        if unfinished == NOTHING || !self.is_reading.load(Ordering::Relaxed) {
+            return false;
+        }
+        let is_data = unfinished == Unfinished::Data as u8;
+        let limit = if is_data { listener.body_idle_timeout } else { listener.head_timeout };
+        now.saturating_sub(self.unfinished_since.load(Ordering::Relaxed)) > millis(limit)
+    }
+
     pub(crate) fn ticks(&self) -> &Ticks {
         &self.ticks
+    }
+
+    /// The end of the connection cannot be read; ready if it is time to look for it.
+    pub(super) fn is_to_look(&self) -> bool {
+        self.is_blind.store(true, Ordering::Relaxed);
+        self.must_look.load(Ordering::Relaxed) && self.must_look.swap(false, Ordering::Relaxed)
+    }
+
+    /// Has a connection look whether its caller has left, if it cannot see that by reading.
+    pub(crate) fn look_if_blind(&self) {
+        if !self.is_blind.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        self.must_look.store(true, Ordering::Relaxed);
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Some bytes came, and what follows the last frame that has come as a whole is this.
+    fn read_frames(&self, unfinished: Option<Unfinished>, has_passed: bool) {
+        let Some(unfinished) = unfinished else {
+            return self.unfinished.store(NOTHING, Ordering::Relaxed);
+        };
+        if has_passed || self.unfinished.load(Ordering::Relaxed) == NOTHING {
+            self.unfinished_since.store(self.ticks.now(), Ordering::Relaxed);
+        }
+        self.unfinished.store(unfinished as u8, Ordering::Relaxed);
     }
 
     /// Says what it waits for from now on. A head is counted from its first byte, so that a byte a second does not
@@ -170,9 +233,11 @@ impl Watch {
         }
     }
 
-    /// A part of the body came.
+    /// A part of the body came. Where it is read away, because its request is answered, that keeps no connection.
     pub(crate) fn came(&self) {
-        self.since.store(self.ticks.now(), Ordering::Relaxed);
+        if self.awaited.load(Ordering::Relaxed) == Awaited::Body as u8 {
+            self.since.store(self.ticks.now(), Ordering::Relaxed);
+        }
         self.is_reading.store(false, Ordering::Relaxed);
     }
 
@@ -202,19 +267,32 @@ pin_project! {
         #[pin]
         stream: S,
         watch: Arc<Watch>,
+        frames: Frames,
     }
 }
 
 impl<S> Watched<S> {
     pub(crate) fn new(stream: S, watch: Arc<Watch>) -> Self {
         watch.awaits(Awaited::Request);
-        Self { stream, watch }
+        // What its first bytes are to be is awaited since it was accepted.
+        watch.unfinished.store(Unfinished::Head as u8, Ordering::Relaxed);
+        watch.unfinished_since.store(watch.began, Ordering::Relaxed);
+        Self { stream, watch, frames: Frames::default() }
     }
 }
 
 impl<S: AsyncRead> AsyncRead for Watched<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.project().stream.poll_read(cx, buf)
+        let this = self.project();
+        let before = buf.filled().len();
+        let read = this.stream.poll_read(cx, buf);
+        this.watch.is_reading.store(read.is_pending(), Ordering::Relaxed);
+        let came = buf.filled().get(before..).unwrap_or_default();
+        if !came.is_empty() {
+            let has_passed = this.frames.take(came);
+            this.watch.read_frames(this.frames.unfinished(), has_passed);
+        }
+        read
     }
 }
 

@@ -10,8 +10,12 @@ mod bad_input;
 mod client_address;
 mod concurrency;
 mod costs;
+#[allow(dead_code, reason = "these tests use a part of it")]
+#[path = "../endurance/frames.rs"]
+mod frames;
 mod grpc;
 mod h2;
+mod holding;
 mod hops;
 mod keys;
 mod lifecycle;

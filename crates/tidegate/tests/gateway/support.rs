@@ -23,7 +23,7 @@ pub mod tls;
 mod upstream;
 mod wire;
 
-pub use client::{Client, request};
+pub use client::{Client, request, socket_from};
 pub use gateway::{Gateway, Signal, refused_to_start};
 pub use h2::{H2Client, H2Upstream, full, runtime, with_trailers};
 pub use latch::Latch;

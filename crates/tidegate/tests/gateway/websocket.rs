@@ -1,5 +1,7 @@
 //! Connections that turn to another protocol.
 
+use std::time::{Duration, Instant};
+
 use crate::support::{Answer, Gateway, Upstream, Wire};
 
 /// Turns every connection that asks to, and sends back what comes; answers others with a text.
@@ -103,4 +105,31 @@ fn an_upgrade_meets_the_rules_of_its_route() {
     let mut second = gateway.connect();
     assert_eq!(second.send(ask("/chat", "websocket")).response().status(), 429);
     assert_eq!(second.send(ask("/chat", "websocket")).response().status(), 429, "it is still HTTP");
+}
+
+#[test]
+fn a_turned_connection_is_ended_when_nothing_goes_over_it() {
+    let upstream = Upstream::scripted(echo);
+    let gateway = Gateway::start(&format!(
+        "upstream = '{}'
+        [[listener]]
+        bind = '127.0.0.1:0'
+        idle_timeout = '500ms'
+        [[route]]
+        name = 'chat'
+        upgrade = ['websocket']",
+        upstream.url()
+    ));
+    let mut client = gateway.connect();
+    client.send(ask("/chat", "websocket"));
+    assert_eq!(client.response().status(), 101);
+    assert_eq!(client.take(7), b"welcome");
+    let begun = Instant::now();
+    // It lasts as long as something goes over it, and then no longer.
+    while begun.elapsed() < Duration::from_secs(1) {
+        client.send("word\n");
+        assert_eq!(client.take(5), b"word\n");
+    }
+    assert!(client.is_closed());
+    assert!(begun.elapsed() > Duration::from_millis(1200), "{:?}", begun.elapsed());
 }

@@ -15,13 +15,14 @@ use super::{Connection, Stage, scratch};
 use crate::connection::watch::Awaited;
 use crate::http1::outgoing::{Framing, Outgoing};
 use crate::http1::rest::Rest;
+use crate::listen::left::Leaves;
 
 /// How much of an answer waits to be written before its body is asked for more.
 const MOST_OUT: usize = 16 * 1024;
 
 impl<S, A, F, B> Connection<S, A, F, B>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Leaves + Unpin,
     B: Body<Data = Bytes> + Unpin,
 {
     /// Begins the answer.
@@ -131,7 +132,8 @@ where
         }
         if self.rest != Rest::Nothing {
             self.cleared = 0;
-            self.watch.awaits(Awaited::Body);
+            // Counted as a whole, so that a byte now and then does not keep the connection.
+            self.watch.awaits(Awaited::Head);
             return Stage::Clearing;
         }
         self.next()

@@ -15,6 +15,7 @@ use crate::connection::watch::Awaited;
 use crate::http1::Flaw;
 use crate::http1::chunks::Found;
 use crate::http1::rest::Rest;
+use crate::listen::left::Leaves;
 
 /// How much is read at once of a body.
 const READ: usize = 8 * 1024;
@@ -40,7 +41,7 @@ pub(super) enum Failed {
 
 impl<S, A, F, B> Connection<S, A, F, B>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Leaves + Unpin,
     B: Body<Data = Bytes> + Unpin,
 {
     /// Gives whoever serves the request what it waits for; ready if it may go on. Where it waits for nothing of the
@@ -50,7 +51,7 @@ where
             return self.poll_presence(cx);
         }
         if !self.feeder.as_ref().is_some_and(|feeder| feeder.is_wanted(cx.waker())) {
-            return Poll::Pending;
+            return self.look_for_end();
         }
         self.say_continue(cx)?;
         let next = loop {
@@ -95,7 +96,7 @@ where
 
     fn poll_presence(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
         if self.rest != Rest::Nothing || !self.buffer.is_empty() {
-            return Poll::Pending;
+            return self.look_for_end();
         }
         let mut input = Input::take();
         match ready!(input.poll_read(&mut self.stream, cx)) {
@@ -105,6 +106,15 @@ where
                 Poll::Pending
             }
         }
+    }
+
+    /// Looks whether the caller has left where that cannot be read: behind what nobody wants yet. The worker wakes the
+    /// connection for it, a few times a second.
+    fn look_for_end(&self) -> Poll<Result<(), Failed>> {
+        if self.watch.is_to_look() && self.stream.has_left() {
+            return Poll::Ready(Err(Failed::Gone));
+        }
+        Poll::Pending
     }
 
     /// Tells the caller that its body is wanted, if it waits for that.

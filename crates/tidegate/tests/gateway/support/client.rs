@@ -19,10 +19,7 @@ impl Client {
 
     /// From another address of this machine.
     pub fn connect_from(from: Ipv4Addr, to: SocketAddr) -> Self {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
-        socket.connect(&to.into()).unwrap();
-        Self(Wire::new(socket.into()))
+        Self(Wire::new(socket_from(from, to)))
     }
 
     pub const fn over(wire: Wire) -> Self {
@@ -38,6 +35,14 @@ impl Client {
     pub fn ask(&mut self, method: &str, target: &str, fields: &[(&str, &str)], body: &str) -> Message {
         self.send(request(method, target, fields, body)).response()
     }
+}
+
+/// A connection from another address of this machine.
+pub fn socket_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    socket.into()
 }
 
 impl Deref for Client {

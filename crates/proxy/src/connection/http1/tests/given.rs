@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::listen::left::Leaves;
+
 #[derive(Debug, Default)]
 pub(super) struct Given {
     pieces: VecDeque<Vec<u8>>,
@@ -84,5 +86,11 @@ impl AsyncWrite for Given {
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+impl Leaves for Given {
+    fn has_left(&self) -> bool {
+        self.has_ended
     }
 }
