@@ -3,9 +3,10 @@
 //! HTTP/1 connections carry one request at a time and are kept idle between; HTTP/2 connections carry many. A request
 //! takes the connection that was used last, so that those that are too many grow old and are closed.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
@@ -23,8 +24,19 @@ use super::{CallFailure, RequestBody};
 use crate::head;
 use crate::ticks::{Ticks, millis};
 
-/// How many requests are sent over one HTTP/2 connection before another one is made.
-const MOST_STREAMS: usize = 100;
+/// How many requests are sent over one HTTP/2 connection before another one is made; fewer if the service says so.
+const MOST_STREAMS: u32 = 64;
+
+/// How much of an answer may wait on an HTTP/2 connection for its caller to take it, in bytes. 128 KiB let 128 MB a
+/// second through at a round trip of a millisecond.
+const STREAM_WINDOW: u32 = 128 * 1024;
+
+/// How much may wait of all of them, 8 MiB. No answer that waits takes room from another: callers who read nothing would
+/// stop all others on the connection.
+const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MOST_STREAMS;
+
+/// How much of a request may wait there for the service to take it, in bytes.
+const MOST_UNSENT: usize = 128 * 1024;
 
 /// How many requests wait for a connection to one endpoint; the next ones are refused at once.
 const MOST_WAITING: usize = 1024;
@@ -60,7 +72,8 @@ struct Idle {
 #[derive(Clone, Debug)]
 pub(crate) struct Many {
     sender: http2::SendRequest<RequestBody>,
-    streams: Arc<()>,
+    /// How many requests the service allows on it at once.
+    streams: Arc<AtomicUsize>,
     used: u64,
 }
 
@@ -157,8 +170,7 @@ impl Lane {
         drop(idle);
         let mut many = self.many();
         many.retain(|many| !many.sender.is_closed());
-        // One reference is the list's own.
-        let free = many.iter_mut().find(|many| Arc::strong_count(&many.streams) <= MOST_STREAMS)?;
+        let free = many.iter_mut().find(|many| many.has_room())?;
         free.used = now;
         Some(Sender::Many(free.clone()))
     }
@@ -231,18 +243,46 @@ impl Many {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let mut client = http2::Builder::new(TokioExecutor::new());
-        client.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_EVERY);
+        client
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(PING_EVERY)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buf_size(MOST_UNSENT);
         let (sender, connection) = client.handshake(TokioIo::new(stream)).await.ok()?;
-        drive(connection, place);
-        Some(Self { sender, streams: Arc::new(()), used: ticks.now() })
+        let streams = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
+        drive(connection, place, Arc::downgrade(&streams));
+        Some(Self { sender, streams, used: ticks.now() })
+    }
+
+    /// Whether one more request can be sent over it at once: beyond what the service allows it would wait for others.
+    fn has_room(&self) -> bool {
+        // One reference is the list's own.
+        let most = self.streams.load(Ordering::Relaxed).min(MOST_STREAMS as usize);
+        Arc::strong_count(&self.streams) <= most
     }
 }
 
 /// Drives a connection until it ends, and gives its place back then.
-fn drive<F: Future<Output = hyper::Result<()>> + Send + 'static>(connection: F, place: Place) {
+fn drive<S>(
+    mut connection: http2::Connection<TokioIo<S>, RequestBody, TokioExecutor>,
+    place: Place,
+    streams: Weak<AtomicUsize>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     tokio::spawn(async move {
         // Whoever waits for an answer over it is told by its sender.
-        connection.await.ok();
+        poll_fn(|cx| {
+            let polled = Pin::new(&mut connection).poll(cx);
+            if let Some(streams) = streams.upgrade() {
+                streams.store(connection.current_max_send_streams(), Ordering::Relaxed);
+            }
+            polled
+        })
+        .await
+        .ok();
         drop(place);
     });
 }

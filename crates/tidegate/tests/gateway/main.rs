@@ -29,5 +29,6 @@ mod support;
 mod telling;
 mod tls;
 mod unreachable;
+mod unread;
 mod upstream_failures;
 mod websocket;
