@@ -92,6 +92,7 @@ fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
         upstreams: Vec::new(),
         signals: Vec::new(),
         access_log: None,
+        log: tidegate_policy::policy::Log::default(),
     })
 }
 

@@ -89,6 +89,7 @@ pub(crate) fn compile(
         upstreams,
         signals,
         access_log: telemetry::access_log(document),
+        log: telemetry::log(document),
     }
 }
 

@@ -9,6 +9,7 @@ mod degrade;
 mod key;
 mod limit;
 mod listener;
+mod log;
 mod matcher;
 mod network;
 mod route;
@@ -24,6 +25,7 @@ pub use degrade::{Degrade, DegradeWhen};
 pub use key::{KeySource, KeySpec};
 pub use limit::{Limit, Rate, Shape};
 pub use listener::{Listener, Protocols, Tls};
+pub use log::{Log, LogForm, LogLevel};
 pub use matcher::{HeaderMatch, Matcher, PathPattern};
 pub use network::Network;
 pub use route::{MethodCosts, Route};
@@ -83,6 +85,8 @@ pub struct Policy {
     pub signals: Vec<SignalSpec>,
     /// The log of requests, where one is written.
     pub access_log: Option<AccessLog>,
+    /// The process's own lines.
+    pub log: Log,
 }
 
 /// Where a criticality is read from.

@@ -12,6 +12,7 @@ pub mod admin;
 pub mod cli;
 pub mod commands;
 pub mod demo;
+pub(crate) mod log;
 pub mod run;
 
 /// Why a command could not be carried out.

@@ -24,7 +24,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_policy::policy::{Policy, SignalName};
+use tidegate_policy::policy::{LogLevel, Policy, SignalName};
 use tidegate_policy::{Gate, problem};
 use tidegate_proxy::{Gateway, Parts};
 use tidegate_tower::{Clock, SystemClock};
@@ -37,9 +37,10 @@ use self::operators::Operators;
 use self::signals::{Order, Signals};
 use self::vitals::Vitals;
 use self::watch::Watch;
-use crate::admin::Admin;
+use crate::admin::{Admin, Findings};
 use crate::commands::Ended;
 use crate::commands::files::Files;
+use crate::log;
 
 /// How often the files are looked at, in case nobody tells us of a change: links that are swapped, network disks.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -58,6 +59,10 @@ pub struct Run {
 /// # Errors
 /// When a file cannot be read, or something cannot be bound or started.
 pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem> {
+    if let Err(why) = log::begin() {
+        writeln!(errors, "error: {why}")?;
+        return Ok(Ended::BadPolicy);
+    }
     let run = Run { origin: run.origin.found()?, ..run.clone() };
     let files = run.origin.read()?;
     let Some((policy, operators)) = understood(&run, &files, errors)? else { return Ok(Ended::BadPolicy) };
@@ -66,10 +71,10 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
     // Before anybody is told that we are here, so that no signal is missed.
     let signals = Signals::new()?;
     limits::raise();
-    let log = access_log::start(policy.access_log.as_ref(), &files.folder())?;
+    let access_log = access_log::start(policy.access_log.as_ref(), &files.folder())?;
     let tls = certificates::read(&policy, &files.folder())?;
     let certificates = Certificates::new(files.folder(), tls.clone());
-    let (gateway, clock) = start(policy, tls, log.as_ref())?;
+    let (gateway, clock) = start(policy, tls, access_log.as_ref())?;
     let vitals = vitals(&gateway)?;
     let keeper = Arc::new(Keeper::new(run, files, gateway, clock));
     let admin = operators.map(|operators| operators.serve(&keeper)).transpose()?;
@@ -80,7 +85,7 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
         drop(admin);
         drop(keeper);
         // Now nobody hands over records any more.
-        if let Some(log) = log {
+        if let Some(log) = access_log {
             log.finish();
         }
     }
@@ -108,7 +113,11 @@ fn understood(
             return Ok(None);
         }
     };
-    files.complain(&warnings, errors)?;
+    log::adopt(policy.log);
+    if !warnings.is_empty() {
+        let findings = Findings::of(files.policy(), files.callers(), &warnings);
+        log::findings(LogLevel::Warn, "the policy has warnings", &findings);
+    }
     if let Some(what) = missing(&policy) {
         writeln!(errors, "error: {} {what}", files.policy().name)?;
         return Ok(None);
@@ -157,8 +166,9 @@ fn start(
 /// Tells the gateway from now on what this process uses.
 fn vitals(gateway: &Gateway) -> io::Result<Vitals> {
     let gateway = gateway.clone();
-    let unknown =
-        |signal: &SignalName, why: &str| say(&format!("the signal `{signal}` is not known here: {why}"));
+    let unknown = |signal: &SignalName, why: &str| {
+        log::info(&format!("the signal `{signal}` is not known here: {why}"))
+    };
     Vitals::start(move |signal, value| gateway.sample(signal, value), unknown)
 }
 
@@ -166,7 +176,9 @@ fn vitals(gateway: &Gateway) -> io::Result<Vitals> {
 fn tell_useless(sockets: &[TcpListener], policy: &Policy) {
     let bound = sockets.iter().filter_map(|socket| socket.local_addr().ok());
     for address in bound.filter(|address| policy.listeners.iter().all(|listener| listener.bind != *address)) {
-        say(&format!("no listener is on {address}, so the socket that was handed over for it is closed"));
+        log::warn(&format!(
+            "no listener is on {address}, so the socket that was handed over for it is closed"
+        ));
     }
 }
 
@@ -188,7 +200,7 @@ async fn live(
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keeper.is_ready();
     systemd::ready();
-    say(introduction);
+    log::info(introduction);
     loop {
         let is_ordered = tokio::select! {
             order = signals.next() => match order {
@@ -214,19 +226,19 @@ async fn live(
     systemd::stopping();
     // First of all, so that whoever balances the load looks elsewhere before we stop listening.
     keeper.begin_to_drain();
-    say("draining");
+    log::info("draining");
     tokio::select! {
         cut_off = drained(keeper) => {
             match cut_off {
                 0 => {}
-                1 => say("1 request was cut off, which had not ended within `drain`"),
-                many => say(&format!("{many} requests were cut off, which had not ended within `drain`")),
+                1 => log::warn("1 request was cut off, which had not ended within `drain`"),
+                many => log::warn(&format!("{many} requests were cut off, which had not ended within `drain`")),
             }
             Ended::Done
         }
         // Whoever asks twice does not want to wait.
         () = signals.interrupted() => {
-            say("ended before everything in flight had");
+            log::warn("ended before everything in flight had");
             Ended::Interrupted
         }
     }
@@ -245,14 +257,4 @@ async fn drained(keeper: &Keeper) -> usize {
         done.send(cut_off).ok();
     });
     waiting.await.unwrap_or(0)
-}
-
-/// Says something about ourselves. Whoever does not listen does not keep the gateway from its work.
-fn say(what: &str) {
-    say_findings(&format!("tidegate: {what}\n"));
-}
-
-/// Says something that has its own form.
-fn say_findings(text: &str) {
-    io::stderr().write_all(text.as_bytes()).ok();
 }

@@ -1,11 +1,31 @@
-//! What is written about requests.
+//! What is written about requests, and about the process itself.
 
-use crate::document::top::{AccessLogDoc, LogAlwaysWord, PolicyDoc};
-use crate::policy::{AccessLog, LogAlways, LogFormat, LogTarget};
+use crate::document::top::{AccessLogDoc, LogAlwaysWord, LogFormWord, LogLevelWord, PolicyDoc};
+use crate::policy::{AccessLog, Log, LogAlways, LogForm, LogFormat, LogLevel, LogTarget};
 
 pub(super) fn access_log(document: &PolicyDoc) -> Option<AccessLog> {
     let telemetry = document.telemetry.as_ref()?;
     telemetry.value.access_log.as_ref().map(|field| compile(&field.value))
+}
+
+/// How the process's own lines are written.
+pub(super) fn log(document: &PolicyDoc) -> Log {
+    let telemetry = document.telemetry.as_ref();
+    let written = telemetry.and_then(|field| field.value.log.as_ref()).map(|field| &field.value);
+    let form = written.and_then(|log| log.format.as_ref()).map(|field| field.value);
+    let level = written.and_then(|log| log.level.as_ref()).map(|field| field.value);
+    Log {
+        form: match form {
+            None | Some(LogFormWord::Text) => LogForm::Text,
+            Some(LogFormWord::Json) => LogForm::Json,
+        },
+        level: match level {
+            Some(LogLevelWord::Error) => LogLevel::Error,
+            Some(LogLevelWord::Warn) => LogLevel::Warn,
+            None | Some(LogLevelWord::Info) => LogLevel::Info,
+            Some(LogLevelWord::Debug) => LogLevel::Debug,
+        },
+    }
 }
 
 fn compile(written: &AccessLogDoc) -> AccessLog {

@@ -144,6 +144,8 @@ section! {
     TelemetryDoc "telemetry" {
         /// The log of requests.
         access_log "access_log": AccessLogDoc, Nothing("none is written"), "{ format = \"json\", to = \"stdout\" }", Built;
+        /// The process's own lines, on standard error.
+        log "log": LogDoc, EachDefault, "{ format = \"text\", level = \"info\" }", Built;
         /// Where traces are sent to.
         otlp "otlp": String, Nothing("none are sent"), "\"http://otel-collector:4317\"", NotYet;
     }
@@ -161,6 +163,26 @@ section! {
         /// What is always written.
         always "always": Vec<Field<LogAlwaysWord>>, Default("[\"refused\", \"shadow\"]", "these are what one looks for"), "[\"refused\", \"shadow\"]", Built;
     }
+}
+
+section! {
+    /// The process's own lines, on standard error. `TIDEGATE_LOG` wins over both keys: a level, a form, or both with a comma between.
+    LogDoc "log" {
+        /// How a line is written.
+        format "format": LogFormWord, Default("\"text\"", "people read it first"), "\"json\"", Built;
+        /// From which level on lines are written.
+        level "level": LogLevelWord, Default("\"info\"", "what changes is told once, and nothing for each request"), "\"warn\"", Built;
+    }
+}
+
+choice! {
+    /// How one of the process's own lines is written.
+    LogFormWord { Text "text" Built; Json "json" Built; }
+}
+
+choice! {
+    /// How much one of the process's own lines matters.
+    LogLevelWord { Error "error" Built; Warn "warn" Built; Info "info" Built; Debug "debug" Built; }
 }
 
 choice! {

@@ -140,6 +140,7 @@ pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
         upstreams: Vec::new(),
         signals: Vec::new(),
         access_log: None,
+        log: tidegate_policy::policy::Log::default(),
     }
 }
 

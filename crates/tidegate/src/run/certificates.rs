@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tidegate_policy::policy::Policy;
 use tidegate_proxy::{Gateway, Pem};
 
-use super::say;
 use crate::commands::Failure;
+use crate::log;
 
 /// Certificates and keys by listener, as they were read.
 pub(super) type Read = BTreeMap<String, Pem>;
@@ -48,7 +48,7 @@ impl Certificates {
             Ok(()) => self.failure = None,
             Err(why) if self.failure.as_ref() == Some(&why) => {}
             Err(why) => {
-                say(&format!("{why}; the certificate before stays"));
+                log::error(&format!("{why}; the certificate before stays"));
                 self.failure = Some(why);
             }
         }
@@ -62,7 +62,7 @@ impl Certificates {
         for (listener, pem) in found {
             if self.shown.get(&listener) != Some(&pem) {
                 gateway.renew(&listener, &pem).map_err(|failure| failure.to_string())?;
-                say(&format!("listener `{listener}` shows a new certificate"));
+                log::info(&format!("listener `{listener}` shows a new certificate"));
                 self.shown.insert(listener, pem);
             }
         }

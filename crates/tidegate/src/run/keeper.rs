@@ -9,15 +9,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 use tidegate_core::WallTime;
+use tidegate_policy::policy::LogLevel;
 use tidegate_policy::{Format, Problem};
 use tidegate_proxy::{Gateway, TakeFailure};
 use tidegate_tower::{Clock, SystemClock};
 use tokio::sync::Notify;
 
-use super::{Run, missing, say, say_findings};
+use super::{Run, missing};
 use crate::admin::{Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken};
 use crate::commands::Failure;
 use crate::commands::files::{Files, usual_place};
+use crate::log::{self, Line};
 
 /// What a policy is called that came over the admin API.
 const SENT: &str = "sent";
@@ -140,7 +142,7 @@ impl Keeper {
             state.seen = Some(files.clone());
             if state.taken == files {
                 if state.failure.take().is_some() || is_ordered {
-                    say(&format!(
+                    log::info(&format!(
                         "{} is the policy in force; version {} stays",
                         name(&files),
                         self.version()
@@ -156,8 +158,7 @@ impl Keeper {
             Ok(taken) => {
                 let introduction = format!("{} in force as version {}", name(&files), taken.version);
                 self.took(files);
-                say_findings(&taken.warnings.text);
-                say(&introduction);
+                log_taken(&introduction, &taken);
             }
             Err(why) => self.not_loaded(why),
         }
@@ -178,22 +179,31 @@ impl Keeper {
     fn not_loaded(&self, why: NotTaken) {
         self.load_failures.fetch_add(1, Ordering::Relaxed);
         let needs_restart = matches!(why, NotTaken::NeedsRestart(_));
-        let (text, summary, findings) = match why {
-            NotTaken::Wrong(findings) => {
-                let text = format!("{}{}", findings.text, findings.summary);
-                (text, findings.summary.clone(), Some(findings))
-            }
-            NotTaken::NeedsRestart(what) | NotTaken::Failed(what) => (format!("error: {what}"), what, None),
+        let (summary, findings) = match why {
+            NotTaken::Wrong(findings) => (findings.summary.clone(), Some(findings)),
+            NotTaken::NeedsRestart(what) | NotTaken::Failed(what) => (what, None),
             // Files replace whatever is there.
             NotTaken::Replaced { .. } => return,
         };
         {
             let mut state = self.state();
             let since = state.failure.as_ref().map_or_else(|| self.clock.now().wall, |failure| failure.since);
-            state.failure = Some(LoadFailure { since, needs_restart, summary, findings });
+            state.failure = Some(LoadFailure {
+                since,
+                needs_restart,
+                summary: summary.clone(),
+                findings: findings.clone(),
+            });
         }
-        let version = self.version();
-        say_findings(&format!("{text}\nPolicy not loaded; the running one (version {version}) stays.\n"));
+        // Now whoever reads it and asks finds it so.
+        let sentence = format!("Policy not loaded; the running one (version {}) stays.", self.version());
+        match &findings {
+            Some(findings) => log::findings(LogLevel::Error, &sentence, findings),
+            None => {
+                let above = format!("error: {summary}");
+                Line::new(LogLevel::Error, &sentence).above("why", summary.as_str(), &above).write();
+            }
+        }
     }
 
     /// Takes a policy that was sent.
@@ -206,7 +216,9 @@ impl Keeper {
         let taken = self.sent(offer.text, offer.format).and_then(|files| {
             let taken = self.put_in_force(&files)?;
             self.took(files);
-            say(&format!("a policy sent to the admin API in force as version {}", taken.version));
+            let introduction =
+                format!("a policy sent to the admin API in force as version {}", taken.version);
+            log_taken(&introduction, &taken);
             Ok(taken)
         });
         if taken.is_err() {
@@ -242,6 +254,7 @@ impl Keeper {
             return Err(NotTaken::Failed(format!("{} {what}", name(files))));
         }
         self.run.adjust(&mut policy);
+        let log = policy.log;
         let version = self.gateway.take(policy).map_err(|failure| {
             let what = format!("{}: {failure}", name(files));
             match failure {
@@ -249,6 +262,7 @@ impl Keeper {
                 _ => NotTaken::Failed(what),
             }
         })?;
+        log::adopt(log);
         Ok(Taken { version, warnings: findings(files, &warnings) })
     }
 
@@ -317,6 +331,13 @@ impl Keeper {
     fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn log_taken(introduction: &str, taken: &Taken) {
+    if !taken.warnings.text.is_empty() {
+        log::findings(LogLevel::Warn, "the policy has warnings", &taken.warnings);
+    }
+    log::info(introduction);
 }
 
 fn name(files: &Files) -> &str {

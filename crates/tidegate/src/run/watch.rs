@@ -14,8 +14,8 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::say;
 use crate::commands::files::Files;
+use crate::log;
 
 /// How long there must be no sign before the files are read: writing takes several steps.
 const SETTLES_IN: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ impl Watch {
             }
         });
         let watcher = watcher.inspect_err(|problem| {
-            say(&format!("changes of files are noticed some seconds late, since {problem}"));
+            log::warn(&format!("changes of files are noticed some seconds late, since {problem}"));
         });
         drop(tokio::spawn(settle(Arc::clone(&signs), Arc::clone(&settled))));
         let mut watch = Self { watcher: watcher.ok(), folders: BTreeSet::new(), files: ours, signs, settled };
@@ -82,7 +82,10 @@ impl Watch {
         }
         for new in folders.difference(&self.folders) {
             if let Err(problem) = watcher.watch(new, RecursiveMode::NonRecursive) {
-                say(&format!("changes in {} are noticed some seconds late, since {problem}", new.display()));
+                log::warn(&format!(
+                    "changes in {} are noticed some seconds late, since {problem}",
+                    new.display()
+                ));
             }
         }
         self.folders = folders;

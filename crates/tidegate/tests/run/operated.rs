@@ -79,7 +79,11 @@ impl Operated {
     #[track_caller]
     pub fn says(&self, wanted: &str) {
         let errors = self.gateway.errors();
-        assert!(errors.find(|line| line == wanted).is_some(), "no {wanted:?} in {:#?}", errors.so_far());
+        assert!(
+            errors.find(|line| line.ends_with(wanted)).is_some(),
+            "no {wanted:?} in {:#?}",
+            errors.so_far()
+        );
     }
 
     /// Asks again and again until the answer is right.

@@ -47,10 +47,10 @@ fn room_for_open_files_is_made_before_callers_come() {
 fn it_says_which_file_it_uses_and_where_it_listens() {
     let folder = Folder::with(&[("mine.toml", POLICY)]);
     let said = Process::follow(&mut folder.run(&["-c", "mine.toml"])).introduction();
-    assert!(said.starts_with("tidegate: mine.toml in force, admin API off, serving 127.0.0.1:"), "{said}");
+    assert!(said.contains(" info tidegate: mine.toml in force, admin API off, serving 127.0.0.1:"), "{said}");
     let found = Folder::with(&[("tidegate.yaml", "listen: 127.0.0.1:0\nupstream: http://127.0.0.1:9\n")]);
     let said = Process::follow(&mut found.run(&["--admin", "127.0.0.1:0"])).introduction();
-    assert!(said.starts_with("tidegate: tidegate.yaml in force, admin API on 127.0.0.1:"), "{said}");
+    assert!(said.contains(" info tidegate: tidegate.yaml in force, admin API on 127.0.0.1:"), "{said}");
 }
 
 #[test]
@@ -157,4 +157,38 @@ fn nobody_needs_to_listen_to_what_it_says() {
     assert_eq!(Client::connect(address).get("/", &[]).status(), 200);
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn its_own_lines_have_the_form_and_the_level_that_the_policy_says() {
+    let quiet = format!("{POLICY}[telemetry]\nlog = {{ format = \"json\", level = \"info\" }}\n");
+    let folder = Folder::with(&[("tidegate.toml", &quiet)]);
+    let process = Process::follow(&mut folder.run(&[]));
+    let line = process.introduction();
+    let read: serde_json::Value = serde_json::from_str(&line).expect(&line);
+    assert_eq!(read["level"], "info");
+    assert!(read["message"].as_str().unwrap().contains("tidegate.toml in force"), "{line}");
+    assert!(read["time"].as_str().unwrap().ends_with('Z'), "{line}");
+
+    fs::write(folder.path().join("tidegate.toml"), quiet.replace("\"info\"", "\"warn\"")).unwrap();
+    process.signal(Signal::HUP);
+    fs::write(folder.path().join("tidegate.toml"), quiet.replace("upstream", "upsteam")).unwrap();
+    process.signal(Signal::HUP);
+    let is_told = |line: &str| line.contains("Policy not loaded") && line.contains("TG0102");
+    let line = process.errors.find(is_told).expect("it is an error");
+    let read: serde_json::Value = serde_json::from_str(&line).expect(&line);
+    assert_eq!((&read["level"], &read["problems"][0]["code"]), (&"error".into(), &"TG0102".into()));
+}
+
+#[test]
+fn the_environment_wins_over_the_form_and_level_of_the_policy() {
+    let folder = Folder::with(&[("tidegate.toml", POLICY)]);
+    let process = Process::follow(folder.run(&[]).env("TIDEGATE_LOG", "json,debug"));
+    let line = process.introduction();
+    assert!(line.starts_with('{'), "{line}");
+    let mut command = folder.run(&[]);
+    command.env("TIDEGATE_LOG", "loud");
+    let sentence = "error: TIDEGATE_LOG is `loud`, but must be a level (error, warn, info or debug), a form (text or json), \
+                    or both with a comma between";
+    assert_eq!(ended(command), (78, sentence.to_owned()));
 }

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::run::say;
+use crate::log;
 
 /// How often it is looked where the name leads.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
@@ -45,11 +45,13 @@ impl LogFile {
         let name = self.path.display();
         match (written, self.is_failing) {
             (Err(problem), false) => {
-                say(&format!("the access log {name} cannot be written, and lines are lost: {problem}"));
+                log::error(&format!(
+                    "the access log {name} cannot be written, and lines are lost: {problem}"
+                ));
                 self.is_failing = true;
             }
             (Ok(()), true) => {
-                say(&format!("the access log {name} is written again"));
+                log::info(&format!("the access log {name} is written again"));
                 self.is_failing = false;
             }
             (Err(_), true) | (Ok(()), false) => {}

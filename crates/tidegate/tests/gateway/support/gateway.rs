@@ -51,7 +51,7 @@ impl Gateway {
 
     fn launch(folder: Folder, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let process = Process::run(&folder, flags, variables);
-        let ready = process.errors.find(|line| line.starts_with("tidegate: ") && line.contains("serving "));
+        let ready = process.errors.find(|line| line.contains(" tidegate: ") && line.contains("serving "));
         let ready = ready.unwrap_or_else(|| panic!("not ready: {:#?}", process.errors.so_far()));
         let (_, addresses) = ready.rsplit_once("serving ").unwrap();
         let addresses = addresses.split(", ").map(|address| address.parse().unwrap()).collect();
