@@ -72,6 +72,13 @@ impl Problem {
         self.code.severity()
     }
 
+    /// The same without anything of the text it is in: what kind of problem stands where.
+    #[must_use]
+    pub fn withheld(self) -> Self {
+        let (message, path) = (self.code.title().to_owned(), String::new());
+        Self { message, path, label: None, help: None, ..self }
+    }
+
     pub(crate) fn at(self, span: Span) -> Self {
         Self { span: Some(span), ..self }
     }

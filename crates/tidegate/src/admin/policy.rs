@@ -48,7 +48,7 @@ pub(super) async fn put(
 ) -> Result<Response, Refusal> {
     let format = format(&headers)?;
     let text = input::bytes(body).await?;
-    let taken = shared.aside(move |shared| {
+    let taken = shared.read_policy(move |shared| {
         let replaces = precondition(&headers, &shared.station.policy())?;
         let taken = shared.station.take(Offer { text: &text, format, replaces });
         taken.map(|taken| (taken, tag(&shared.station.policy()))).map_err(not_taken)
@@ -68,7 +68,7 @@ pub(super) async fn check(
 ) -> Result<Json, Refusal> {
     let format = format(&headers)?;
     let text = input::bytes(body).await?;
-    let checked = shared.aside(move |shared| shared.station.check(&text, format)).await?;
+    let checked = shared.read_policy(move |shared| shared.station.check(&text, format)).await?;
     Ok(Json::ok(json!({
         "v": 1,
         "ok": checked.is_fine,

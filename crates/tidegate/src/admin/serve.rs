@@ -5,7 +5,7 @@
 //! | 128 connections | the next one is told 503 and closed |
 //! | 10 s for a request's head, idle connections included | the connection is closed |
 //! | 10 s and 4 MiB for a body | 408, 413 |
-//! | 4 threads for what takes long | the next one waits its turn |
+//! | 4 threads for what takes long, 2 of them for policies | the next one waits its turn |
 //! | 32 who listen to the stream | 503 |
 
 use std::fmt;
@@ -40,6 +40,8 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Heads of requests; bodies do not lie here.
 const HEAD_BYTES: usize = 64 << 10;
 const MOST_ASIDE: usize = 4;
+/// Half of them, so that others can ask while policies are read.
+const MOST_POLICIES: usize = 2;
 /// How long answers may take to leave once the API is told to stop.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Samples between two fadings of the lists of callers: a minute of them.
@@ -122,8 +124,8 @@ impl Admin {
         let (stop, stopped) = watch::channel(());
         let pulse = Pulse::default();
         pulse.take(Sample::of(&*station));
-        let shared =
-            Shared(Arc::new(Inner { station, token, address, pulse, listeners: Listeners::default() }));
+        let (listeners, policies) = (Listeners::default(), Semaphore::new(MOST_POLICIES));
+        let shared = Shared(Arc::new(Inner { station, token, address, pulse, listeners, policies }));
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(MOST_ASIDE)
@@ -172,6 +174,8 @@ pub(super) struct Inner {
     pub(super) address: SocketAddr,
     pub(super) pulse: Pulse,
     pub(super) listeners: Listeners,
+    /// Policies that are read at once: files they name may lie on slow disks, and others want to ask meanwhile.
+    policies: Semaphore,
 }
 
 impl Deref for Shared {
@@ -193,6 +197,18 @@ impl Shared {
         done.map_err(|_| {
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made; this is a bug")
         })
+    }
+}
+
+impl Shared {
+    /// Reads a policy, beside the runtime, when few enough are being read.
+    pub(super) async fn read_policy<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        // It is never closed; if it were, a policy could still be read.
+        let _turn = self.policies.acquire().await.ok();
+        self.aside(work).await
     }
 }
 

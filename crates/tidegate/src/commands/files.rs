@@ -1,11 +1,15 @@
 //! The policy's files: where they are looked for, and their text.
 
+mod named;
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tidegate_policy::{Format, Problem, Source, problem};
+use tidegate_policy::problem::File;
+use tidegate_policy::{Format, Problem, Source, escaped, problem};
 
+pub(crate) use self::named::Reach;
 use super::Failure;
 
 /// The names a policy has in the usual places.
@@ -16,6 +20,8 @@ const NAMES: [&str; 3] = ["tidegate.toml", "tidegate.yaml", "tidegate.yml"];
 pub(crate) struct Files {
     policy: Text,
     callers: Option<Text>,
+    /// Which files it may name.
+    reach: Reach,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +32,23 @@ struct Text {
 }
 
 impl Text {
+    /// The policy itself, which whoever runs us chose: a pipe may be meant.
     fn read(path: &Path) -> Result<Self, Failure> {
         let bytes = fs::read(path).map_err(|problem| Failure::unreadable(path, &problem))?;
+        Ok(Self::of(path, bytes))
+    }
+
+    /// A file that a policy names.
+    fn named(path: &Path, reach: &Reach) -> Result<Self, Failure> {
+        let bytes = reach.read(path).map_err(|why| {
+            Failure::new(format!("{} cannot be read: {why}", escaped(&path.display().to_string())))
+        })?;
+        Ok(Self::of(path, bytes))
+    }
+
+    fn of(path: &Path, bytes: Vec<u8>) -> Self {
         let name = path.display().to_string();
-        Ok(Self { format: Format::of(&name), name, bytes })
+        Self { format: Format::of(&name), name, bytes }
     }
 
     fn source(&self) -> Source<'_> {
@@ -45,19 +64,33 @@ impl Files {
             None => usual_place()?,
         };
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::with_callers(Text::read(&path)?, folder)
+        Self::with_callers(Text::read(&path)?, folder, Reach::Anywhere)
     }
 
     /// A policy that no file holds; the table it names is meant from `folder`.
-    pub(crate) fn given(name: &str, format: Format, bytes: Vec<u8>, folder: &Path) -> Result<Self, Failure> {
-        Self::with_callers(Text { name: name.to_owned(), format, bytes }, folder)
+    pub(crate) fn given(
+        name: &str,
+        format: Format,
+        bytes: Vec<u8>,
+        folder: &Path,
+        reach: Reach,
+    ) -> Result<Self, Failure> {
+        Self::with_callers(Text { name: name.to_owned(), format, bytes }, folder, reach)
     }
 
     /// As everything in a policy, the table of callers is meant from where the policy lies.
-    fn with_callers(policy: Text, folder: &Path) -> Result<Self, Failure> {
+    fn with_callers(policy: Text, folder: &Path, reach: Reach) -> Result<Self, Failure> {
         let callers = tidegate_policy::callers_file(policy.source());
-        let callers = callers.map(|name| Text::read(&folder.join(name))).transpose()?;
-        Ok(Self { policy, callers })
+        let callers = callers.map(|name| Text::named(&folder.join(name), &reach)).transpose()?;
+        Ok(Self { policy, callers, reach })
+    }
+
+    /// What may be told of its problems to whoever brought it: of a table that lay here already, only what kind of
+    /// problem stands where.
+    pub(crate) fn tellable(&self, problems: Vec<Problem>) -> Vec<Problem> {
+        let is_kept = |problem: &Problem| self.reach == Reach::Anywhere || problem.file == File::Policy;
+        let tell = |problem: Problem| if is_kept(&problem) { problem } else { problem.withheld() };
+        problems.into_iter().map(tell).collect()
     }
 
     /// Writes what is wrong with them, all of it.

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use super::{Run, missing};
 use crate::admin::{Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken};
 use crate::commands::Failure;
-use crate::commands::files::{Files, usual_place};
+use crate::commands::files::{Files, Reach, usual_place};
 use crate::log::{self, Line};
 
 /// What a policy is called that came over the admin API.
@@ -53,7 +53,8 @@ impl Origin {
         match self {
             Self::File(path) => Files::read(path.as_deref()),
             Self::Flags(text) => {
-                Files::given("command line", Format::Toml, text.clone().into_bytes(), Path::new(""))
+                let text = text.clone().into_bytes();
+                Files::given("command line", Format::Toml, text, Path::new(""), Reach::Anywhere)
             }
         }
     }
@@ -208,12 +209,13 @@ impl Keeper {
 
     /// Takes a policy that was sent.
     pub(super) fn take(&self, offer: Offer<'_>) -> Result<Taken, NotTaken> {
+        self.replaces(&offer)?;
+        // Before its turn: a slow disk holds up nobody else who brings a policy.
+        let files =
+            self.sent(offer.text, offer.format).map_err(|failure| NotTaken::Failed(failure.to_string()));
         let _turn = self.turn();
-        let version = self.version();
-        if offer.replaces.is_some_and(|replaces| replaces != version) {
-            return Err(NotTaken::Replaced { version });
-        }
-        let taken = self.sent(offer.text, offer.format).and_then(|files| {
+        self.replaces(&offer)?;
+        let taken = files.and_then(|files| {
             let taken = self.put_in_force(&files)?;
             self.took(files);
             let introduction =
@@ -229,7 +231,7 @@ impl Keeper {
 
     /// What is wrong with a policy that was sent.
     pub(super) fn check(&self, text: &[u8], format: Format) -> Checked {
-        let files = match Files::given(SENT, format, text.to_vec(), &self.folder) {
+        let files = match self.sent(text, format) {
             Ok(files) => files,
             Err(failure) => {
                 let (text, summary) = (format!("error: {failure}\n"), format!("{failure}."));
@@ -237,19 +239,38 @@ impl Keeper {
             }
         };
         match tidegate_policy::read(files.policy(), files.callers()) {
-            Ok((_, warnings)) => Checked { is_fine: true, findings: findings(&files, &warnings) },
-            Err(problems) => Checked { is_fine: false, findings: findings(&files, &problems) },
+            Ok((_, warnings)) => Checked { is_fine: true, findings: findings(&files, warnings) },
+            Err(problems) => Checked { is_fine: false, findings: findings(&files, problems) },
         }
     }
 
-    fn sent(&self, text: &[u8], format: Format) -> Result<Files, NotTaken> {
-        Files::given(SENT, format, text.to_vec(), &self.folder)
-            .map_err(|failure| NotTaken::Failed(failure.to_string()))
+    /// Whether the policy in force is the one that is to be replaced.
+    fn replaces(&self, offer: &Offer<'_>) -> Result<(), NotTaken> {
+        let version = self.version();
+        if offer.replaces.is_some_and(|replaces| replaces != version) {
+            return Err(NotTaken::Replaced { version });
+        }
+        Ok(())
+    }
+
+    /// A policy that was sent, with the table it names if it may name that one.
+    fn sent(&self, text: &[u8], format: Format) -> Result<Files, Failure> {
+        let reach = Reach::Beside { folder: self.folder.clone(), also: self.read_anyway() };
+        Files::given(SENT, format, text.to_vec(), &self.folder, reach)
+    }
+
+    /// The files that the policy in force names.
+    fn read_anyway(&self) -> Vec<PathBuf> {
+        let table = self.state().taken.callers().map(|table| PathBuf::from(table.name));
+        let policy = self.gateway.gate().policy();
+        let tls = policy.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+        let certificates = tls.flat_map(|tls| [&tls.cert, &tls.key]).map(|name| self.folder.join(name));
+        table.into_iter().chain(certificates).collect()
     }
 
     fn put_in_force(&self, files: &Files) -> Result<Taken, NotTaken> {
         let (mut policy, warnings) = tidegate_policy::read(files.policy(), files.callers())
-            .map_err(|problems| NotTaken::Wrong(findings(files, &problems)))?;
+            .map_err(|problems| NotTaken::Wrong(findings(files, problems)))?;
         if let Some(what) = missing(&policy) {
             return Err(NotTaken::Failed(format!("{} {what}", name(files))));
         }
@@ -263,7 +284,7 @@ impl Keeper {
             }
         })?;
         log::adopt(log);
-        Ok(Taken { version, warnings: findings(files, &warnings) })
+        Ok(Taken { version, warnings: findings(files, warnings) })
     }
 
     fn took(&self, files: Files) {
@@ -344,6 +365,6 @@ fn name(files: &Files) -> &str {
     files.policy().name
 }
 
-fn findings(files: &Files, problems: &[Problem]) -> Findings {
-    Findings::of(files.policy(), files.callers(), problems)
+fn findings(files: &Files, problems: Vec<Problem>) -> Findings {
+    Findings::of(files.policy(), files.callers(), &files.tellable(problems))
 }

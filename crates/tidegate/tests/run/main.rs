@@ -12,6 +12,7 @@ mod process;
 #[path = "../admin/published.rs"]
 mod published;
 mod reload;
+mod sent;
 mod starting;
 mod systemd;
 mod traffic;
