@@ -18,7 +18,7 @@ mod time;
 
 pub(crate) use json::retry_json;
 pub use json::{cost_json, millis_json};
-pub use time::write as time_text;
+pub use time::{read as read_time, write as time_text};
 
 use std::time::Duration;
 

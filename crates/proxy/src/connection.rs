@@ -36,6 +36,7 @@ use crate::head::Hop;
 use crate::ingress;
 use crate::listen::left::Leaves;
 use crate::listen::peer::{Entry, Known};
+use crate::listen::protocol_errors::ProtocolError;
 use crate::listen::{Admittance, ListenerState};
 use crate::upgrade;
 use crate::worker::Worker;
@@ -68,7 +69,11 @@ pub(crate) async fn serve(stream: TcpStream, entry: Entry, worker: Arc<Worker>) 
     let listener = Arc::clone(&entry.listener);
     let head_timeout = listener.spec().head_timeout;
     let prepare = prepare(stream, entry, worker, &listener);
-    let Ok(Ok((stream, caller))) = timeout(head_timeout, prepare).await else { return };
+    let (stream, caller) = match timeout(head_timeout, prepare).await {
+        Ok(Ok(prepared)) => prepared,
+        Ok(Err(error)) => return error.into_iter().for_each(|error| listener.breached(error)),
+        Err(_) => return listener.breached(ProtocolError::Late),
+    };
     match stream {
         Prepared::Plain(stream, Spoken::Http1) => serve_http1(stream, caller).await,
         // Boxed, so that other connections do not hold the room for it.
@@ -89,27 +94,30 @@ enum Spoken {
     H2,
 }
 
-/// Everything before the first request.
+/// Everything before the first request; or how the caller broke a protocol, if it did not just leave.
 async fn prepare(
     mut stream: TcpStream,
     entry: Entry,
     worker: Arc<Worker>,
     listener: &Arc<ListenerState>,
-) -> io::Result<(Prepared, Arc<Caller>)> {
-    stream.set_nodelay(true)?;
+) -> Result<(Prepared, Arc<Caller>), Option<ProtocolError>> {
+    stream.set_nodelay(true).map_err(|_| None)?;
     // The first head is awaited from here on, whatever has to come before it.
     let watch = Arc::new(Watch::new(Arc::clone(worker.ticks())));
-    let Known { admittance, address, is_trusted } = entry.known(&mut stream, &worker).await?;
+    let known = entry.known(&mut stream, &worker).await;
+    let Known { admittance, address, is_trusted } =
+        known.map_err(|failure| ProtocolError::of_proxy_header(&failure))?;
     let protocols = listener.spec().protocols;
-    let (prepared, is_tls) = if let Some(acceptor) = listener.tls() {
-        let stream = acceptor.accept(stream).await?;
+    let (prepared, is_tls) = if let Some(tls) = listener.tls() {
+        let accepted = tls.acceptor.accept(stream).await;
+        let stream = accepted.map_err(|failure| ProtocolError::of_tls(&failure))?;
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2") || !protocols.http1;
         (Prepared::Tls(Box::new(stream), if is_h2 { Spoken::H2 } else { Spoken::Http1 }), true)
     } else {
         let spoken = match (protocols.http1, protocols.h2) {
             (true, false) => Spoken::Http1,
             (false, _) => Spoken::H2,
-            (true, true) => spoken(&stream).await?,
+            (true, true) => spoken(&stream).await.map_err(|_| None)?,
         };
         (Prepared::Plain(stream, spoken), false)
     };
@@ -166,7 +174,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let watch = Arc::clone(&caller.watch);
-    let spec = caller.listener.spec();
+    let listener = Arc::clone(&caller.listener);
+    let spec = listener.spec();
     let mut server = http2::Builder::new(Streams::new(spec.body_idle_timeout));
     server
         .timer(TokioTimer::new())
@@ -188,7 +197,9 @@ where
         }
     });
     let connection = server.serve_connection(io, service);
-    Served { connection, watch: Over(watch), is_draining: false }.await;
+    if let Some(error) = (Served { connection, watch: Over(watch), is_draining: false }).await {
+        listener.breached(error);
+    }
 }
 
 /// Marks the end of a connection, however it ends.
@@ -211,9 +222,10 @@ pin_project! {
 }
 
 impl<C: Drain> Future for Served<C> {
-    type Output = ();
+    /// What its caller did to end it, if that was against the protocol.
+    type Output = Option<ProtocolError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         match this.watch.0.ordered(cx.waker()) {
             Order::Serve => {}
@@ -222,7 +234,7 @@ impl<C: Drain> Future for Served<C> {
                 *this.is_draining = true;
                 this.connection.as_mut().drain();
             }
-            Order::Close => return Poll::Ready(()),
+            Order::Close => return Poll::Ready(None),
         }
         this.connection.poll_served(cx)
     }
@@ -231,7 +243,8 @@ impl<C: Drain> Future for Served<C> {
 /// A connection that can be asked to finish.
 trait Drain {
     fn drain(self: Pin<&mut Self>);
-    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+    /// Ready at its end; with what its caller did to end it, if that was against the protocol.
+    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ProtocolError>>;
 }
 
 impl<S, A, F, B> Drain for &mut http1::Connection<S, A, F, B>
@@ -245,8 +258,9 @@ where
         self.get_mut().drain();
     }
 
-    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.get_mut().poll_served(cx)
+    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ProtocolError>> {
+        // What is no request is answered, and counted there.
+        self.get_mut().poll_served(cx).map(|()| None)
     }
 }
 
@@ -264,7 +278,7 @@ where
         self.graceful_shutdown();
     }
 
-    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll(cx).map(drop)
+    fn poll_served(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ProtocolError>> {
+        self.poll(cx).map(|ended| ended.err().and_then(|failure| ProtocolError::of_h2(&failure)))
     }
 }

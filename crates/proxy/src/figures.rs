@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidegate_core::Criticality;
+use tidegate_core::{Criticality, WallTime};
 use tidegate_policy::policy::DegradeWhen;
+
+pub use crate::listen::protocol_errors::ProtocolError;
+use crate::metrics::Histogram;
 
 /// The most names of routes that are told apart; later ones, of policies still to come, share the last.
 const MOST_ROUTES: usize = 1024;
@@ -86,10 +89,26 @@ pub(crate) struct RouteFigures {
     durations: [Buckets; STATUS_CLASSES],
 }
 
+/// Lengths of time that one worker counts.
 #[derive(Debug, Default)]
-struct Buckets {
+pub(crate) struct Buckets {
     counts: [Own; BOUNDS_MICROS.len() + 1],
     micros: Own,
+}
+
+impl Buckets {
+    pub(crate) fn add(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.counts[BOUNDS_MICROS.partition_point(|bound| *bound < micros)].add(1);
+        self.micros.add(micros);
+    }
+
+    pub(crate) fn add_to(&self, sum: &mut Durations) {
+        for (sum, count) in sum.counts.iter_mut().zip(&self.counts) {
+            *sum += count.get();
+        }
+        sum.total += Duration::from_micros(self.micros.get());
+    }
 }
 
 /// A count that one worker writes and everybody reads. It is read and written instead of added to: keeping others off,
@@ -148,11 +167,7 @@ impl RouteFigures {
     /// Its answer has ended.
     pub(crate) fn end(&self, status: u16, took: Duration) {
         self.ended.add(1);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS_MICROS.partition_point(|bound| *bound < micros);
-        let buckets = self.of_status(status);
-        buckets.counts[bucket].add(1);
-        buckets.micros.add(micros);
+        self.of_status(status).add(took);
     }
 
     /// A request was answered as soon as it was read: within microseconds, which are not worth a look at the clock.
@@ -176,12 +191,7 @@ impl RouteFigures {
         // In this order: what ends meanwhile had begun.
         let ended = self.ended.get();
         sum.in_flight += self.begun.get().saturating_sub(ended);
-        for (sum, buckets) in sum.durations.iter_mut().zip(&self.durations) {
-            for (sum, count) in sum.counts.iter_mut().zip(&buckets.counts) {
-                *sum += count.get();
-            }
-            sum.total += Duration::from_micros(buckets.micros.get());
-        }
+        sum.durations.iter_mut().zip(&self.durations).for_each(|(sum, buckets)| buckets.add_to(sum));
     }
 }
 
@@ -272,6 +282,15 @@ pub struct Durations {
     pub total: Duration,
 }
 
+impl Durations {
+    /// The same with its bounds.
+    #[must_use]
+    pub fn histogram(&self, bounds: [Duration; BOUNDS_MICROS.len()]) -> Histogram {
+        let beyond = self.counts.last().copied().unwrap_or_default();
+        Histogram { steps: bounds.into_iter().zip(self.counts).collect(), beyond, total: self.total }
+    }
+}
+
 /// What the gateway has counted since it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
@@ -298,6 +317,10 @@ pub struct ListenerCounts {
     pub turned_away: u64,
     /// Connections whose callers had left before it could take them in.
     pub left: u64,
+    /// Breaches of protocols, in the order of [`ProtocolError::ALL`].
+    pub errors: [u64; ProtocolError::ALL.len()],
+    /// When its certificate expires, if it has one and that is known.
+    pub certificate_expires: Option<WallTime>,
 }
 
 #[cfg(test)]

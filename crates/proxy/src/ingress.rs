@@ -45,6 +45,7 @@ use crate::connection::http1::body::CallerBody;
 use crate::connection::http1::{Asked, Begun, Unserved};
 use crate::figures::RouteFigures;
 use crate::head::{self, Hop};
+use crate::listen::protocol_errors::ProtocolError;
 use crate::settings::Settings;
 
 /// What a refusal may be that goes out without becoming a response: over HTTP/1 a page, over HTTP/2 nothing is.
@@ -139,8 +140,10 @@ fn unread<P>(caller: &Arc<Caller>, why: Unserved) -> Answer<P> {
     caller.watch.begin();
     match why {
         Unserved::Unclear(what) => walk.unsound(what),
-        Unserved::TooLarge => walk.bare(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-        Unserved::TooLong => walk.bare(StatusCode::URI_TOO_LONG),
+        Unserved::TooLarge => {
+            walk.bare(ProtocolError::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+        }
+        Unserved::TooLong => walk.bare(ProtocolError::TargetTooLong, StatusCode::URI_TOO_LONG),
     }
 }
 
@@ -167,7 +170,7 @@ impl<'a> Walk<'a> {
         }
         // Over HTTP/1 the parser has counted them.
         if request.fields() > self.caller.listener.spec().max_headers {
-            return Err(self.bare(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+            return Err(self.bare(ProtocolError::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
         let Hop { address, is_trusted, .. } = self.caller.hop;
         if !is_trusted {
@@ -194,6 +197,7 @@ impl<'a> Walk<'a> {
                 return Err(answer);
             }
             Err(unclear) => {
+                self.caller.listener.breached(ProtocolError::Malformed);
                 let response = self.settings.respond.unclear(unclear, self.speech);
                 return Err(self.answer(response, None));
             }
@@ -201,18 +205,21 @@ impl<'a> Walk<'a> {
         let mut request = request.whole().map_err(|what| self.unsound(what))?;
         self.drop_aliases(&mut request);
         let settings = Guard::into_inner(self.settings);
-        Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, way, request }))
+        let ready = self.now.moment;
+        Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, way, ready, request }))
     }
 
     /// A request that must not be sent on, and after which nothing on its connection can be trusted.
     fn unsound<P>(&self, what: &'static str) -> Answer<P> {
+        self.caller.listener.breached(ProtocolError::Malformed);
         let mut response = self.settings.respond.trouble(Trouble::Unclear(what), self.speech);
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         self.answer(response, None)
     }
 
     /// An answer that is no more than its status.
-    fn bare<P>(&self, status: StatusCode) -> Answer<P> {
+    fn bare<P>(&self, error: ProtocolError, status: StatusCode) -> Answer<P> {
+        self.caller.listener.breached(error);
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = status;
         self.answer(response, None)

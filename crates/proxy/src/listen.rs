@@ -6,8 +6,10 @@
 //! IPv6 a network counts as one address, since a household has all of it.
 
 mod bind;
+mod expiry;
 pub(crate) mod left;
 pub(crate) mod peer;
+pub(crate) mod protocol_errors;
 pub(crate) mod proxy_protocol;
 pub(crate) mod tls;
 
@@ -20,17 +22,18 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tidegate_policy::policy::{Listener, Network};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_rustls::TlsAcceptor;
 
 pub(crate) use bind::bind;
 
+use self::protocol_errors::{ProtocolError, ProtocolErrors};
+use self::tls::ShownCertificate;
 use crate::figures::ListenerCounts;
 
 /// A listener, over all workers.
 pub(crate) struct ListenerState {
     spec: Listener,
     /// Replaced when the certificate is renewed.
-    tls: Option<ArcSwap<TlsAcceptor>>,
+    tls: Option<ArcSwap<ShownCertificate>>,
     /// Its position among the listeners.
     pub(crate) number: usize,
     room: Arc<Semaphore>,
@@ -39,10 +42,11 @@ pub(crate) struct ListenerState {
     accepted: AtomicU64,
     turned_away: AtomicU64,
     left: AtomicU64,
+    errors: ProtocolErrors,
 }
 
 impl ListenerState {
-    pub(crate) fn new(number: usize, spec: Listener, tls: Option<TlsAcceptor>) -> Self {
+    pub(crate) fn new(number: usize, spec: Listener, tls: Option<ShownCertificate>) -> Self {
         let room = spec.max_connections.min(Semaphore::MAX_PERMITS);
         Self {
             spec,
@@ -53,6 +57,7 @@ impl ListenerState {
             accepted: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
             left: AtomicU64::new(0),
+            errors: ProtocolErrors::default(),
         }
     }
 
@@ -61,14 +66,14 @@ impl ListenerState {
     }
 
     /// What accepts its connections, where they are encrypted.
-    pub(crate) fn tls(&self) -> Option<Arc<TlsAcceptor>> {
+    pub(crate) fn tls(&self) -> Option<Arc<ShownCertificate>> {
         self.tls.as_ref().map(ArcSwap::load_full)
     }
 
     /// Accepts with another certificate from now on.
-    pub(crate) fn renew(&self, acceptor: TlsAcceptor) {
+    pub(crate) fn renew(&self, shown: ShownCertificate) {
         if let Some(tls) = &self.tls {
-            tls.store(Arc::new(acceptor));
+            tls.store(Arc::new(shown));
         }
     }
 
@@ -107,6 +112,11 @@ impl ListenerState {
         self.left.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A caller has broken a protocol.
+    pub(crate) fn breached(&self, error: ProtocolError) {
+        self.errors.add(error);
+    }
+
     /// What became of its connections, of which so many are open.
     pub(crate) fn counts(&self, open: usize) -> ListenerCounts {
         ListenerCounts {
@@ -115,6 +125,8 @@ impl ListenerState {
             accepted: self.accepted.load(Ordering::Relaxed),
             turned_away: self.turned_away.load(Ordering::Relaxed),
             left: self.left.load(Ordering::Relaxed),
+            errors: self.errors.counts(),
+            certificate_expires: self.tls().and_then(|shown| shown.expires),
         }
     }
 }

@@ -230,7 +230,7 @@ impl Gateway {
         Ok(())
     }
 
-    fn settled(&self) -> Vec<Arc<Upstream>> {
+    pub(crate) fn settled(&self) -> Vec<Arc<Upstream>> {
         self.workers.first().map(|worker| worker.settings.load().upstreams.clone()).unwrap_or_default()
     }
 }

@@ -10,6 +10,7 @@ mod connect;
 mod endpoint;
 mod http1;
 mod lane;
+mod latency;
 pub(crate) mod orca;
 mod reach;
 #[cfg(test)]
@@ -17,7 +18,7 @@ mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response};
 use hyper::body::Body;
@@ -31,8 +32,10 @@ pub(crate) use self::body::{Patient, Turned, UpstreamBody};
 pub(crate) use self::connect::Connector;
 use self::endpoint::{Endpoint, InFlight};
 use self::lane::{SendFailure, Wanted};
+use self::latency::Latencies;
 use crate::chance;
 use crate::connection::http1::body::CallerBody;
+use crate::figures::Durations;
 use crate::ticks::Ticks;
 
 /// What is sent to an upstream.
@@ -119,6 +122,7 @@ pub(crate) struct Upstream {
     doors: Vec<Arc<Bulkhead>>,
     /// By worker, since every request counts here.
     attempts: Arc<[Attempts]>,
+    latencies: Latencies,
 }
 
 /// How one worker's attempts ended, on a cache line of its own.
@@ -135,23 +139,25 @@ impl Upstream {
     ) -> Self {
         let doors = (0..workers).map(|_| Arc::new(bulkhead.entrance())).collect();
         let attempts = (0..workers).map(|_| Attempts::default()).collect();
-        Self::behind(doors, attempts, spec, connector)
+        let counted = (attempts, Latencies::new(workers));
+        Self::behind(doors, counted, spec, connector)
     }
 
     /// The same upstream after a change: behind the same doors, and counting on.
     pub(crate) fn changed(&self, spec: &Arc<policy::Upstream>, connector: &Connector) -> Self {
-        Self::behind(self.doors.clone(), Arc::clone(&self.attempts), spec, connector)
+        let counted = (Arc::clone(&self.attempts), self.latencies.clone());
+        Self::behind(self.doors.clone(), counted, spec, connector)
     }
 
     fn behind(
         doors: Vec<Arc<Bulkhead>>,
-        attempts: Arc<[Attempts]>,
+        (attempts, latencies): (Arc<[Attempts]>, Latencies),
         spec: &Arc<policy::Upstream>,
         connector: &Connector,
     ) -> Self {
         let endpoint = |endpoint| Arc::new(Endpoint::new(spec, endpoint, doors.len(), connector.clone()));
         let endpoints = spec.endpoints.iter().map(endpoint).collect();
-        Self { spec: Arc::clone(spec), endpoints, doors, attempts }
+        Self { spec: Arc::clone(spec), endpoints, doors, attempts, latencies }
     }
 
     /// A worker's entrance to what stands before it; every worker has one.
@@ -291,6 +297,16 @@ impl Upstream {
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
         }
         sums
+    }
+
+    /// An answer's head came after so long.
+    pub(crate) fn took(&self, worker: usize, time: Duration) {
+        self.latencies.took(worker, time);
+    }
+
+    /// How long it took until answers' heads came.
+    pub(crate) fn latency(&self) -> Durations {
+        self.latencies.sum()
     }
 
     pub(crate) fn endpoints(&self) -> &[Arc<Endpoint>] {

@@ -31,7 +31,9 @@ pub fn write(time: WallTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-pub(super) fn read(text: &str) -> Option<WallTime> {
+/// Reads it; none when it is something else, or beyond the year 2554.
+#[must_use]
+pub fn read(text: &str) -> Option<WallTime> {
     let text = text.strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
-use tidegate_core::Refusal;
+use tidegate_core::{Moment, Refusal};
 use tidegate_policy::Admitted;
 use tidegate_policy::policy::Route;
 use tidegate_tower::respond::{Speech, Trouble};
@@ -32,6 +32,8 @@ pub(super) struct Forward {
     pub(super) admission: Admission,
     pub(super) ticket: Ticket,
     pub(super) way: Way,
+    /// When it was decided about, or had waited.
+    pub(super) ready: Moment,
     pub(super) request: Request<CallerBody>,
 }
 
@@ -58,6 +60,7 @@ impl Forward {
         let wait = self.admission.wait();
         if !wait.is_zero() {
             Box::pin(tokio::time::sleep(wait)).await;
+            self.ready = self.settings.clock.moment();
         }
         if !self.way.is_clear() {
             if is_gathered(&self.request) {
@@ -66,6 +69,7 @@ impl Forward {
             let way = std::mem::replace(&mut self.way, Way::Free);
             let clock = &self.settings.clock;
             self.way = Box::pin(way.place(|| clock.moment())).await.map_err(Unready::Refused)?;
+            self.ready = clock.moment();
         }
         self.ticket.goes_on();
         Ok(())
@@ -85,7 +89,7 @@ impl Forward {
 
     /// Asks the upstream.
     pub(super) async fn go(self: Box<Self>) -> Response<AnswerBody> {
-        let Self { settings, speech, admission, ticket, way, mut request } = *self;
+        let Self { settings, speech, admission, ticket, way, ready, mut request } = *self;
         let place = way.taken();
         let sent = Sent { settings, speech, admission, ticket };
         let Some((route, upstream)) = sent.route() else { return sent.trouble(Trouble::NoRoute) };
@@ -116,7 +120,7 @@ impl Forward {
             let body = Patient::new(body, patience).telling(arrival);
             sent.admission.counted(body)
         });
-        let visit = Visit { worker, settings, upstream, hold, request };
+        let visit = Visit { worker, settings, upstream, hold, began: ready, request };
         match Unbroken::new(visit.go(), grace).await {
             Ok(mut response) => {
                 let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;

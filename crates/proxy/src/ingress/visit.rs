@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
+use tidegate_core::Moment;
 use tidegate_core::permit::Outcome;
 use tidegate_tower::Clock;
 use tidegate_tower::bulkhead::{self, Place};
@@ -21,6 +22,8 @@ pub(super) struct Visit {
     /// counting references to them would cost more.
     pub(super) upstream: usize,
     pub(super) hold: Hold,
+    /// Since when the upstream is asked.
+    pub(super) began: Moment,
     pub(super) request: Request<RequestBody>,
 }
 
@@ -105,7 +108,7 @@ impl Drop for Unanswered<'_> {
 impl Visit {
     /// Asks the upstream.
     pub(super) async fn go(self) -> Result<Response<UpstreamBody>, CallFailure> {
-        let Self { worker, settings, upstream, hold, request } = self;
+        let Self { worker, settings, upstream, hold, began, request } = self;
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
         let mut unanswered = Unanswered { hold, clock: &*settings.clock };
         let is_caller_gone = || unanswered.hold.has_broken_off();
@@ -113,9 +116,11 @@ impl Visit {
         let hold = unanswered.end();
         match &mut answered {
             Ok(response) => {
+                let now = settings.clock.moment();
+                upstream.took(worker.number, now.since(began));
                 hear(&worker, &settings, upstream, response);
                 if let Some(place) = hold.answered() {
-                    keep(&worker, &settings, upstream, place, response);
+                    keep(&worker, now, upstream, place, response);
                 }
             }
             Err(failure) => {
@@ -148,12 +153,11 @@ fn hear(worker: &Worker, settings: &Settings, upstream: &Upstream, response: &Re
 /// The head of an answer has come: for how long the upstream is busy with it, and what the limit learns.
 fn keep(
     worker: &Worker,
-    settings: &Settings,
+    now: Moment,
     upstream: &Upstream,
     place: Place,
     response: &mut Response<UpstreamBody>,
 ) {
-    let now = settings.clock.moment();
     let outcome = match bulkhead::outcome(response) {
         Outcome::Ok if unbroken::is_alone() => Outcome::Abandoned,
         outcome => outcome,

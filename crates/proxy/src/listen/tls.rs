@@ -7,8 +7,11 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tidegate_core::WallTime;
 use tidegate_policy::policy::Protocols;
 use tokio_rustls::TlsAcceptor;
+
+use super::expiry;
 
 /// A certificate chain and its key, as PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,13 +28,21 @@ impl fmt::Debug for Pem {
     }
 }
 
+/// What accepts encrypted connections, and until when callers believe it.
+pub(crate) struct ShownCertificate {
+    pub(crate) acceptor: TlsAcceptor,
+    /// When the first of its chain expires, if that is known.
+    pub(crate) expires: Option<WallTime>,
+}
+
 /// What accepts encrypted connections.
-pub(crate) fn acceptor(pem: &Pem, protocols: Protocols) -> Result<TlsAcceptor, String> {
+pub(crate) fn acceptor(pem: &Pem, protocols: Protocols) -> Result<ShownCertificate, String> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem.cert).collect();
     let chain = chain.map_err(|problem| format!("the certificate is no PEM: {problem}"))?;
     if chain.is_empty() {
         return Err("there is no certificate in its file".to_owned());
     }
+    let expires = chain.iter().filter_map(|certificate| expiry::of(certificate)).min();
     let key = PrivateKeyDer::from_pem_slice(&pem.key)
         .map_err(|problem| format!("there is no private key in its file: {problem}"))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -46,5 +57,5 @@ pub(crate) fn acceptor(pem: &Pem, protocols: Protocols) -> Result<TlsAcceptor, S
     if protocols.http1 {
         config.alpn_protocols.push(b"http/1.1".to_vec());
     }
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(ShownCertificate { acceptor: TlsAcceptor::from(Arc::new(config)), expires })
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 use tidegate_core::{Criticality, WallTime};
 use tidegate_policy::{Attributes, Explanation, Format, Gate, Now};
 use tidegate_proxy::AttemptOutcome;
-use tidegate_proxy::figures::{self, BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, DEGRADED_WHEN, RouteCounts};
+use tidegate_proxy::figures::{BOUNDS_MICROS, DECIDE_BOUNDS_NANOS, DEGRADED_WHEN, RouteCounts};
 use tidegate_tower::Clock;
 
 use super::keeper::Keeper;
 use super::vitals::process;
 use crate::admin::{
     Attempts, CapacityStatus, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
-    EndpointStatus, Figures, Gone, Histogram, InFlight, LoadFailure, MeasuredFamily, NotTaken, Offer,
-    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
+    EndpointStatus, Figures, Gone, InFlight, LoadFailure, MeasuredFamily, NotTaken, Offer, Overhead,
+    PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -52,7 +52,7 @@ impl Station for Keeper {
             durations: counted.routes.iter().flat_map(durations).collect(),
             overheads: vec![Overhead {
                 phase: "decide",
-                histogram: histogram(DECIDE_BOUNDS_NANOS.map(Duration::from_nanos), &counted.decide),
+                histogram: counted.decide.histogram(DECIDE_BOUNDS_NANOS.map(Duration::from_nanos)),
             }],
             degraded: counted.routes.iter().flat_map(degraded).collect(),
             in_flight: counted.routes.iter().map(in_flight).collect(),
@@ -159,7 +159,7 @@ fn durations(route: &RouteCounts) -> Vec<Durations> {
     let classes = (1..).zip(&route.durations).map(|(status_class, took)| Durations {
         route: route.route.clone(),
         status_class,
-        histogram: histogram(BOUNDS_MICROS.map(Duration::from_micros), took),
+        histogram: took.histogram(BOUNDS_MICROS.map(Duration::from_micros)),
     });
     classes.filter(|class| class.histogram.count() > 0).collect()
 }
@@ -192,9 +192,4 @@ const fn is_failure(outcome: AttemptOutcome) -> bool {
         // That no connection was free is our own bound, and that a body broke off is its caller's doing.
         AttemptOutcome::Ok | AttemptOutcome::Busy | AttemptOutcome::CallerGone => false,
     }
-}
-
-fn histogram(bounds: [Duration; BOUNDS_MICROS.len()], counted: &figures::Durations) -> Histogram {
-    let beyond = counted.counts.last().copied().unwrap_or_default();
-    Histogram { steps: bounds.into_iter().zip(counted.counts).collect(), beyond, total: counted.total }
 }

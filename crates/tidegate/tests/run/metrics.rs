@@ -5,9 +5,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::gateway::support::{Gateway, Upstream};
+use crate::gateway::support::{Client, Gateway, Latch, Signal, Upstream, tls, until};
 use crate::operated::Operated;
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
@@ -17,9 +17,33 @@ const RULES: &str = "[rule.per_key]\nkey = \"header:x-api-key\"\nalgorithm = \"f
                      [rule.places]\nkind = \"concurrency\"\nkey = \"header:x-api-key\"\nlimit = 10\n\
                      [signal.backlog]\nfrom = \"api\"\n";
 
+/// In clear and encrypted, with an admin API.
+fn start(upstream: &Upstream, rest: &str) -> Operated {
+    let policy = format!(
+        "upstream = '{}'
+        [server]
+        admin = '127.0.0.1:0'
+        trusted_proxies = ['127.0.0.2']
+        [[listener]]
+        name = 'default'
+        bind = '127.0.0.1:0'
+        protocols = ['h2', 'http/1.1']
+        max_connections_per_address = 2
+        max_header_bytes = '256KiB'
+        [[listener]]
+        name = 'secure'
+        bind = '127.0.0.1:0'
+        tls = {{ cert = 'tls.crt', key = 'tls.key' }}
+        {rest}",
+        upstream.url()
+    );
+    let files = [("tls.crt", tls::CERT), ("tls.key", tls::KEY), ("renewed", tls::RENEWED_CERT)];
+    Operated::of(Gateway::start_with(&policy, &files))
+}
+
 fn page() -> String {
     let upstream = Upstream::ok();
-    let gateway = Operated::before(&upstream, RULES);
+    let gateway = start(&upstream, RULES);
     let statuses = gateway.gateway.statuses(5, "/", &[("x-api-key", "ann")]);
     assert_eq!(statuses, [200, 200, 200, 429, 429]);
     let told = gateway.ask("PUT", "/api/v1/signals/backlog", "{\"value\": 12}");
@@ -161,11 +185,7 @@ fn the_process_is_measured_as_prometheus_libraries_do() {
 #[test]
 fn connections_are_counted_by_what_became_of_them() {
     let upstream = Upstream::ok();
-    let gateway = Operated::of(Gateway::start(&format!(
-        "upstream = '{}'\nserver.admin = '127.0.0.1:0'\n[[listener]]\nname = 'public'\nbind = '127.0.0.1:0'\n\
-         max_connections_per_address = 2",
-        upstream.url()
-    )));
+    let gateway = start(&upstream, "");
     let clients = [(); 2].map(|()| {
         let mut client = gateway.gateway.connect();
         assert_eq!(client.get("/", &[]).status(), 200);
@@ -173,8 +193,126 @@ fn connections_are_counted_by_what_became_of_them() {
     });
     let mut rejected = gateway.gateway.connect();
     assert!(rejected.is_closed());
-    let counted = |name: &str| gateway.metric(&format!("tidegate_connections_{name}{{listener=\"public\"}}"));
+    let counted =
+        |name: &str| gateway.metric(&format!("tidegate_connections_{name}{{listener=\"default\"}}"));
     let names = ["open", "accepted_total", "rejected_total", "abandoned_total"];
     assert_eq!(names.map(counted), [2, 2, 1, 0]);
     drop(clients);
+}
+
+/// How often this was counted at this listener.
+fn errors(gateway: &Operated, listener: &str, kind: &str) -> u64 {
+    gateway.metric(&format!("tidegate_protocol_errors_total{{listener=\"{listener}\",kind=\"{kind}\"}}"))
+}
+
+#[test]
+fn breaches_of_protocols_are_counted_by_kind() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "");
+    let [long, too_long] = [70_000, 300_000].map(|length| "a".repeat(length));
+    for (sent, status, kind) in [
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(), 400, "malformed"),
+        ("NONSENSE\r\n\r\n".to_owned(), 400, "malformed"),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nA: {too_long}\r\n\r\n"), 431, "head_too_large"),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(200)), 431, "head_too_large"),
+        (format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 414, "target_too_long"),
+    ] {
+        let before = errors(&gateway, "default", kind);
+        let mut client = gateway.gateway.connect();
+        assert_eq!(client.send(sent).response().status(), status);
+        assert_eq!(errors(&gateway, "default", kind), before + 1, "{kind}");
+    }
+    let mut client = gateway.gateway.connect();
+    // A frame of DATA on a stream that nobody opened.
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\0\0\0\0\0\x01x");
+    client.rest();
+    until(|| errors(&gateway, "default", "http2") == 1);
+    let secure = gateway.gateway.addresses()[1];
+    let mut client = Client::connect(secure);
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.rest();
+    until(|| errors(&gateway, "secure", "tls") == 1);
+    assert_eq!(upstream.bytes(), 0);
+}
+
+#[test]
+fn callers_that_leave_before_they_ask_break_no_protocol() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "");
+    for address in gateway.gateway.addresses() {
+        Client::connect(*address).send("GE").cut();
+    }
+    let open = || {
+        let names =
+            ["default", "secure"].map(|name| format!("tidegate_connections_open{{listener=\"{name}\"}}"));
+        names.map(|name| gateway.metric(&name))
+    };
+    until(|| open() == [0, 0]);
+    let page = gateway.metrics();
+    let mut counted = page.lines().filter(|line| line.starts_with("tidegate_protocol_errors_total"));
+    assert!(counted.all(|line| line.ends_with(" 0")), "{page}");
+}
+
+#[test]
+fn headers_of_proxies_that_cannot_be_read_are_counted() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(
+        &upstream,
+        "server.trusted_proxies = ['127.0.0.2']\nserver.client_address = 'proxy_protocol'\n",
+    );
+    let mut client = gateway.gateway.connect_from([127, 0, 0, 2].into());
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.rest();
+    until(|| errors(&gateway, "default", "proxy_header") == 1);
+}
+
+#[test]
+fn the_end_of_a_certificate_is_told_and_follows_its_renewal() {
+    let upstream = Upstream::ok();
+    let gateway = start(&upstream, "");
+    let expiry = || gateway.metric("tidegate_certificate_expiry_timestamp_seconds{listener=\"secure\"}");
+    // 2126-10-23, by what openssl says of the two files.
+    assert_eq!(expiry(), 4_948_397_458);
+    assert!(
+        !gateway.metrics().contains("tidegate_certificate_expiry_timestamp_seconds{listener=\"default\"}")
+    );
+    let folder = gateway.gateway.folder();
+    fs::write(folder.join("tls.key"), tls::RENEWED_KEY).unwrap();
+    fs::write(folder.join("tls.crt"), tls::RENEWED_CERT).unwrap();
+    gateway.gateway.signal(Signal::HUP);
+    until(|| expiry() == 4_948_400_736);
+}
+
+#[test]
+fn the_latency_of_an_upstream_is_the_time_to_the_head_of_its_answer() {
+    let [asked, head, body] = [(); 3].map(|()| Latch::default());
+    let upstream = Upstream::scripted({
+        let (asked, head, body) = (asked.clone(), head.clone(), body.clone());
+        move |wire| {
+            while wire.request().is_some() {
+                asked.open();
+                head.wait();
+                wire.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+                body.wait();
+                wire.send("ok");
+            }
+        }
+    });
+    let gateway = Operated::before(&upstream, "");
+    let mut client = gateway.gateway.connect();
+    let begun = Instant::now();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    asked.wait();
+    let counted = |what: &str| {
+        let sample = format!("tidegate_upstream_latency_seconds_{what}{{upstream=\"default\"}}");
+        value(&gateway.metrics(), &sample)
+    };
+    assert!(counted("count") < 0.5);
+    head.open();
+    client.response_head();
+    let longest = begun.elapsed().as_secs_f64();
+    assert!((counted("count") - 1.0).abs() < 0.5, "before the body has come");
+    assert!(counted("sum") <= longest, "{} of {longest}", counted("sum"));
+    body.open();
+    assert_eq!(client.take(2), b"ok");
 }
