@@ -20,6 +20,7 @@ mod telemetry;
 mod upstream;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tidegate_core::Criticality;
@@ -50,20 +51,23 @@ struct Known<'a> {
     max_keys: MaxKeys,
 }
 
-/// Makes a policy of what was written. It is complete only if no errors were found.
+/// Makes a policy of what was written. It is complete only if no errors were found. What the command line says of the
+/// admin API wins over the document.
 pub(crate) fn compile(
     document: &PolicyDoc,
-    callers: Option<&Named<CallerEntryDoc>>,
+    callers: Option<Result<&Named<CallerEntryDoc>, &str>>,
+    admin: Option<SocketAddr>,
     positions: &Positions<'_>,
     problems: &mut Problems,
 ) -> Policy {
     version(document, problems);
-    let (caller, max_keys) = caller(document, callers.is_some(), problems);
+    let (caller, max_keys) = caller(document, callers, problems);
+    let callers = callers.and_then(Result::ok);
     let upstreams = upstream::compile(document, problems);
     let signals = signal::compile(document, problems);
     let known = Known { upstreams: &upstreams, signals: &signals, max_keys };
     let rules = rule::compile(document, known, positions, problems);
-    let server = server::compile(document, problems);
+    let server = server::compile(document, admin, problems);
     let listeners = listener::compile(document, server.admin, problems);
     let routes = route::compile(document, &rules, &upstreams, positions, problems);
     let (callers, overrides) = known_callers(callers, &rules, problems);
@@ -102,7 +106,11 @@ fn version(document: &PolicyDoc, problems: &mut Problems) {
 }
 
 /// How callers are recognised, and how many keys a rule has unless it says so.
-fn caller(document: &PolicyDoc, has_callers: bool, problems: &mut Problems) -> (KeySpec, MaxKeys) {
+fn caller<T>(
+    document: &PolicyDoc,
+    callers: Option<Result<T, &str>>,
+    problems: &mut Problems,
+) -> (KeySpec, MaxKeys) {
     let written = document.caller.as_ref().map(|field| &field.value);
     let from = written.and_then(|caller| caller.from.as_ref());
     let sources = match from {
@@ -114,8 +122,14 @@ fn caller(document: &PolicyDoc, has_callers: bool, problems: &mut Problems) -> (
         Some(from) => from.value.0.iter().map(|source| source.value.0.clone()).collect(),
         None => vec![KeySource::ClientIp],
     };
-    if let Some(table) = written.and_then(|caller| caller.table.as_ref()).filter(|_| !has_callers) {
-        let message = format!("the table of callers `{}` was not read", shown(&table.value));
+    let unread = match callers {
+        Some(Ok(_)) => None,
+        Some(Err(why)) => Some(format!("cannot be read: {why}")),
+        None => Some("was not read".to_owned()),
+    };
+    let table = written.and_then(|caller| caller.table.as_ref());
+    if let Some((table, unread)) = table.zip(unread) {
+        let message = format!("the table of callers `{}` {unread}", shown(&table.value));
         let problem = Problem::new(Code::NoCallers, message).at(table.span).path("caller.table");
         problems.push(problem.label("put it there, or remove this"));
     }

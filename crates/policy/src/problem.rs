@@ -83,15 +83,21 @@ impl Problem {
         Self { span: Some(span), ..self }
     }
 
-    pub(crate) fn path(self, path: impl Into<String>) -> Self {
+    /// The same, with the keys that lead to it.
+    #[must_use]
+    pub fn path(self, path: impl Into<String>) -> Self {
         Self { path: path.into(), ..self }
     }
 
-    pub(crate) fn label(self, label: impl Into<String>) -> Self {
+    /// The same, with what stands beside the pointer.
+    #[must_use]
+    pub fn label(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
     }
 
-    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+    /// The same, with what to do.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 }
@@ -189,6 +195,12 @@ impl Problems {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         self.found.iter().any(|problem| problem.file == self.file && is_below(&problem))
+    }
+
+    /// Whether this key was mistyped, as far as can be seen: then it is not missing.
+    pub(crate) fn suggests(&self, key: &str) -> bool {
+        let meant = Some(format!("did you mean `{key}`?"));
+        self.found.iter().any(|problem| problem.code == Code::UnknownKey && problem.label == meant)
     }
 
     pub(crate) fn has(&self, code: Code) -> bool {

@@ -24,6 +24,7 @@ use tidegate_policy::policy::{Listener, Network};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use bind::bind;
+pub use bind::can_bind;
 
 use self::protocol_errors::{ProtocolError, ProtocolErrors};
 use self::tls::ShownCertificate;

@@ -57,7 +57,7 @@ impl Settings {
         Self {
             server: policy.server.clone(),
             clock: Arc::new(clock),
-            respond: Arc::new(respond(&policy.server)),
+            respond: Arc::new(Respond::of(&policy.server)),
             identify: HttpIdentify::new(Arc::clone(gate)),
             upstreams: upstreams.to_vec(),
             routes: policy.routes.iter().map(|route| routes.of(&route.name, worker)).collect(),
@@ -199,15 +199,6 @@ fn degraded(route: &Route) -> Option<(String, Degraded)> {
 
 /// What requests are counted under that no route takes.
 pub(crate) const NO_ROUTE: &str = "none";
-
-fn respond(server: &Server) -> Respond {
-    let respond = Respond::default().ratelimit_fields(server.ratelimit_fields);
-    let respond = match server.legacy_ratelimit_fields {
-        Some(reset) => respond.legacy_ratelimit_fields(reset),
-        None => respond,
-    };
-    if server.debug_headers { respond.debug_headers() } else { respond }
-}
 
 fn dashed_keys(policy: &Policy) -> Vec<HeaderName> {
     let keys = policy.rules.iter().map(|rule| &rule.key).chain([&policy.caller]);

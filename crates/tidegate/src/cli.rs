@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
+use tidegate_policy::Purpose;
 
 use crate::commands::bench::{self, Bench};
 use crate::commands::ctl::{Ctl, words};
@@ -54,6 +55,8 @@ pub struct Demo {
 pub struct Check {
     /// The file, or the first of the usual places.
     pub file: Option<PathBuf>,
+    /// Who is to carry it out.
+    pub purpose: Purpose,
     /// Whether to print the whole policy with every default.
     pub is_effective: bool,
     /// Whether to answer in JSON.
@@ -95,6 +98,7 @@ where
         Some(("run", given)) => run(given).map(Request::Run),
         Some(("check", given)) => Ok(Request::Check(Check {
             file: given.get_one::<PathBuf>("FILE").cloned(),
+            purpose: purpose(given),
             is_effective: given.get_flag("effective"),
             is_json: given.get_flag("json"),
         })),
@@ -110,6 +114,14 @@ where
         Some(("completions", given)) => Ok(Request::Completions(shell(given))),
         Some(("man", _)) => Ok(Request::Man),
         Some(_) | None => Err(command.error(ErrorKind::MissingSubcommand, "a command is missing")),
+    }
+}
+
+/// By the word after `--for`; clap knows no other.
+fn purpose(given: &ArgMatches) -> Purpose {
+    match given.get_one::<String>("for").map(String::as_str) {
+        Some("library") => Purpose::Library,
+        _ => Purpose::Run { admin: None },
     }
 }
 
@@ -245,9 +257,15 @@ fn check_command() -> Command {
     Command::new("check")
         .about("Read a policy and say everything that is wrong with it")
         .arg(Arg::new("FILE").value_parser(value_parser!(PathBuf)).help("The policy"))
+        .arg(
+            option("for", "WHOM", "Who is to carry it out: `run`, or the library, which has no listener")
+                .value_parser(["run", "library"])
+                .default_value("run"),
+        )
         .arg(flag("effective", "Print the whole policy with every default and its reason"))
         .arg(flag("json", "Answer in JSON"))
-        .after_help("Example:\n  tidegate check tidegate.toml\n  tidegate check --effective | less")
+        .after_help("Example:\n  tidegate check tidegate.toml\n  tidegate check --effective | less\n\
+             What `run` would need is looked at too: certificates, the token, the log, whether it may listen there.")
 }
 
 /// What is said of an imagined request beside its line: more fields, and where it comes from.
@@ -302,7 +320,11 @@ mod tests {
         let demo = parse_from(["tidegate", "demo", "--plain"]).unwrap();
         assert_eq!(demo, Request::Demo(Demo { is_plain: true }));
         let check = parse_from(["tidegate", "check", "a.toml", "--json"]).unwrap();
-        let expected = Check { file: Some("a.toml".into()), is_effective: false, is_json: true };
+        let purpose = Purpose::Run { admin: None };
+        let file = Some("a.toml".into());
+        let expected = Check { file, purpose, is_effective: false, is_json: true };
+        let library = parse_from(["tidegate", "check", "--for", "library"]).unwrap();
+        assert!(matches!(library, Request::Check(Check { purpose: Purpose::Library, .. })));
         assert_eq!(check, Request::Check(expected));
         assert_eq!(parse_from(["tidegate", "init"]).unwrap(), Request::Init("tidegate.toml".into()));
     }

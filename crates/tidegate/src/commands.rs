@@ -24,6 +24,8 @@ pub enum Ended {
     Done,
     /// The policy is wrong, and the answer says how.
     BadPolicy,
+    /// It could not do it, and the answer says why.
+    Failed,
     /// It was told to end early, and the answer says how far it got.
     Interrupted,
 }

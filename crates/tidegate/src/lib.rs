@@ -5,6 +5,7 @@
 //! | what operators ask a running gateway | [`admin`] |
 //! | what the command line means | [`cli`] |
 //! | what each command does | [`commands`] |
+//! | whether a policy can be carried out | `judge` |
 //! | the gateway: from a policy to its end | [`run`] |
 //! | the demonstrations | [`demo`] |
 
@@ -12,6 +13,7 @@ pub mod admin;
 pub mod cli;
 pub mod commands;
 pub mod demo;
+pub(crate) mod judge;
 pub(crate) mod log;
 pub mod run;
 

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     match carry_out(&request) {
         Ok(Ended::Done) => ExitCode::SUCCESS,
         Ok(Ended::BadPolicy) => ExitCode::from(BAD_POLICY),
+        Ok(Ended::Failed) => ExitCode::FAILURE,
         Ok(Ended::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {

@@ -19,27 +19,28 @@ mod vitals;
 mod watch;
 
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_policy::policy::{LogLevel, Policy, SignalName};
-use tidegate_policy::{Gate, problem};
-use tidegate_proxy::{Gateway, Parts};
+use tidegate_policy::{Gate, Problem, listener_path, locate, problem};
+use tidegate_proxy::{Gateway, Parts, StartFailure};
 use tidegate_tower::{Clock, SystemClock};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::certificates::Certificates;
 use self::keeper::Keeper;
 pub use self::keeper::Origin;
-use self::operators::Operators;
+use self::operators::{NotServed, Operators};
 use self::signals::{Order, Signals};
 use self::vitals::Vitals;
 use self::watch::Watch;
 use crate::admin::{Admin, Findings};
 use crate::commands::Ended;
 use crate::commands::files::Files;
+use crate::judge::{self, Judged};
 use crate::log;
 
 /// How often the files are looked at, in case nobody tells us of a change: links that are swapped, network disks.
@@ -65,19 +66,38 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
     }
     let run = Run { origin: run.origin.found()?, ..run.clone() };
     let files = run.origin.read()?;
-    let Some((policy, operators)) = understood(&run, &files, errors)? else { return Ok(Ended::BadPolicy) };
+    let Judged { policy, belongings, warnings } = match judge::for_start(&files, run.admin) {
+        Ok(judged) => judged,
+        Err(problems) => {
+            files.complain(&problems, errors)?;
+            writeln!(errors, "{}", problem::summary(&problems))?;
+            return Ok(Ended::BadPolicy);
+        }
+    };
+    log::adopt(policy.log);
+    if !warnings.is_empty() {
+        let findings = Findings::of(files.policy(), files.callers(), &warnings);
+        log::findings(LogLevel::Warn, "the policy has warnings", &findings);
+    }
+    let operators = Operators::of(policy.server.admin, belongings.token);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _inside = runtime.enter();
     // Before anybody is told that we are here, so that no signal is missed.
     let signals = Signals::new()?;
     limits::raise();
     let access_log = access_log::start(policy.access_log.as_ref(), &files.folder())?;
-    let tls = certificates::read(&policy, &files.folder())?;
-    let certificates = Certificates::new(files.folder(), tls.clone());
-    let (gateway, clock) = start(policy, tls, access_log.as_ref())?;
+    let certificates = Certificates::new(files.folder(), belongings.tls.clone());
+    let (gateway, clock) = match start(policy, belongings.tls, access_log.as_ref(), &files)? {
+        Started::Serves(gateway, clock) => (gateway, clock),
+        Started::Kept(problem) => return kept(&files, problem, errors),
+    };
     let vitals = vitals(&gateway)?;
     let keeper = Arc::new(Keeper::new(run, files, gateway, clock));
-    let admin = operators.map(|operators| operators.serve(&keeper)).transpose()?;
+    let admin = match operators.map(|operators| operators.serve(&keeper)).transpose() {
+        Ok(admin) => admin,
+        Err(NotServed::Kept(problem)) => return kept(&keeper.files(), *problem, errors),
+        Err(NotServed::Failed(failure)) => return Err(failure.into()),
+    };
     let introduction = introduction(&keeper, admin.as_ref());
     let ended = runtime.block_on(live(&keeper, signals, certificates, &introduction));
     if ended == Ended::Done {
@@ -92,75 +112,53 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
     Ok(ended)
 }
 
-impl Run {
-    /// What the command line says wins over the policy.
-    fn adjust(&self, policy: &mut Policy) {
-        policy.server.admin = self.admin.or(policy.server.admin);
-    }
-}
-
-/// The policy and who may ask over the admin API; none when something is wrong with them, which is written then.
-fn understood(
-    run: &Run,
+/// Says what keeps it from serving. Another process may go away, and an address may come; a right does not come by
+/// itself, so that starting again would be of no use.
+fn kept(
     files: &Files,
+    (problem, why): (Problem, ErrorKind),
     errors: &mut dyn Write,
-) -> Result<Option<(Policy, Option<Operators>)>, crate::Problem> {
-    let (mut policy, warnings) = match tidegate_policy::read(files.policy(), files.callers()) {
-        Ok(read) => read,
-        Err(problems) => {
-            files.complain(&problems, errors)?;
-            writeln!(errors, "{}", problem::summary(&problems))?;
-            return Ok(None);
-        }
-    };
-    log::adopt(policy.log);
-    if !warnings.is_empty() {
-        let findings = Findings::of(files.policy(), files.callers(), &warnings);
-        log::findings(LogLevel::Warn, "the policy has warnings", &findings);
-    }
-    if let Some(what) = missing(&policy) {
-        writeln!(errors, "error: {} {what}", files.policy().name)?;
-        return Ok(None);
-    }
-    run.adjust(&mut policy);
-    match Operators::of(&policy, &files.folder()) {
-        Ok(operators) => Ok(Some((policy, operators))),
-        Err(why) => {
-            writeln!(errors, "error: {why}")?;
-            Ok(None)
-        }
-    }
+) -> Result<Ended, crate::Problem> {
+    files.complain(&locate(files.policy(), vec![problem]), errors)?;
+    Ok(if why == ErrorKind::PermissionDenied { Ended::BadPolicy } else { Ended::Failed })
 }
 
-/// What a policy lacks that a gateway needs.
-fn missing(policy: &Policy) -> Option<&'static str> {
-    if policy.listeners.is_empty() {
-        Some("does not say where to listen: add `listen = \"0.0.0.0:8080\"`")
-    } else if policy.upstreams.is_empty() {
-        Some("does not say where requests go: add `upstream = \"http://127.0.0.1:3000\"`")
-    } else {
-        None
-    }
+/// How the start went.
+enum Started {
+    Serves(Gateway, SystemClock),
+    /// What keeps it from serving, and how the system calls that.
+    Kept((Problem, ErrorKind)),
 }
 
 fn start(
     policy: Policy,
     tls: certificates::Read,
     log: Option<&access_log::AccessLog>,
-) -> Result<(Gateway, SystemClock), crate::Problem> {
+    files: &Files,
+) -> Result<Started, crate::Problem> {
     let clock = SystemClock::new();
     // The standard library's hasher is seeded by the system; what it makes of nothing is a random number.
     let seed = RandomState::new().hash_one(());
     let sockets = systemd::sockets();
     tell_useless(&sockets, &policy);
+    let names: Vec<String> = policy.listeners.iter().map(|listener| listener.name.clone()).collect();
     let gateway = Gateway::start(Parts {
         gate: Arc::new(Gate::new(policy, seed, clock.now())?),
         clock,
         tls,
         sockets,
         log: log.map(access_log::AccessLog::sender),
-    })?;
-    Ok((gateway, clock))
+    });
+    match gateway {
+        Ok(gateway) => Ok(Started::Serves(gateway, clock)),
+        Err(StartFailure::Bind { listener, address, problem }) => {
+            let position = names.iter().position(|name| *name == listener).unwrap_or_default();
+            let path = listener_path(files.policy(), position);
+            let what = format!("listener `{listener}`");
+            Ok(Started::Kept((judge::cannot_bind(&path, &what, address, &problem), problem.kind())))
+        }
+        Err(other) => Err(other.into()),
+    }
 }
 
 /// Tells the gateway from now on what this process uses.

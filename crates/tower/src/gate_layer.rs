@@ -19,13 +19,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::{fmt, mem};
+use std::{error, fmt, mem};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tidegate_core::Invalid;
-use tidegate_policy::{Decision, Gate, Policy};
+use tidegate_policy::{Decision, Gate, Policy, Problem, beyond_library};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -36,6 +36,33 @@ use crate::body::{CountedBody, GuardedBody};
 use crate::clock::{Clock, SystemClock};
 use crate::identify::{HttpIdentify, Identify};
 use crate::respond::{Respond, Speech};
+
+/// Why a policy makes no layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoLayer {
+    /// It asks for what the layer does not carry out: each part, by the keys that lead to it.
+    Beyond(Vec<Problem>),
+    /// It exceeds a bound of the gate.
+    Invalid(Invalid),
+}
+
+impl fmt::Display for NoLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Beyond(parts) => {
+                f.write_str("the library does not carry out ")?;
+                for (index, part) in parts.iter().enumerate() {
+                    write!(f, "{}`{}`", if index == 0 { "" } else { ", " }, part.path)?;
+                }
+                Ok(())
+            }
+            Self::Invalid(invalid) => invalid.fmt(f),
+        }
+    }
+}
+
+impl error::Error for NoLayer {}
 
 /// Puts a gate around services. All services it makes, and their clones, share the gate.
 pub struct GateLayer<I = HttpIdentify> {
@@ -73,13 +100,21 @@ impl<I> Shared<I> {
 impl GateLayer {
     /// A gate of its own for `policy`, with a seed that strangers do not know.
     ///
+    /// It answers as `[server]` of the policy says. What the layer cannot carry out, such as listeners or upstreams, is
+    /// refused rather than skipped, as by `tidegate check --for library`.
+    ///
     /// # Errors
-    /// When the policy exceeds a bound of the gate.
-    pub fn for_policy(policy: Policy, clock: impl Clock + 'static) -> Result<Self, Invalid> {
+    /// When the policy asks for more than the layer does, or exceeds a bound of the gate.
+    pub fn for_policy(policy: Policy, clock: impl Clock + 'static) -> Result<Self, NoLayer> {
+        let beyond = beyond_library(&policy);
+        if !beyond.is_empty() {
+            return Err(NoLayer::Beyond(beyond));
+        }
+        let respond = Respond::of(&policy.server);
         // The standard library's hasher is seeded by the system; what it makes of nothing is a random number.
         let seed = RandomState::new().hash_one(());
-        let gate = Gate::new(policy, seed, clock.now())?;
-        Ok(Self::new(Arc::new(gate)).clock(clock))
+        let gate = Gate::new(policy, seed, clock.now()).map_err(NoLayer::Invalid)?;
+        Ok(Self::new(Arc::new(gate)).clock(clock).respond(respond))
     }
 
     /// The gate with the usual ways: HTTP requests, the system's clock, fields on every answer.

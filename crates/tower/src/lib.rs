@@ -52,6 +52,6 @@ pub mod respond;
 pub use admission::Admission;
 pub use bulkhead::Bulkhead;
 pub use clock::{Clock, SystemClock};
-pub use gate_layer::{GateLayer, GateService};
+pub use gate_layer::{GateLayer, GateService, NoLayer};
 pub use identify::{HttpIdentify, Identify, Peer};
 pub use respond::Respond;

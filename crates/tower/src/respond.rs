@@ -39,6 +39,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tidegate_core::{Refusal, Retry};
 use tidegate_policy::{Admitted, By, Cause, DecisionId, Now, Refused, Standings};
 
+use tidegate_policy::policy::Server;
 pub use tidegate_policy::policy::{LegacyReset, RatelimitFields};
 
 use self::detail::Detail;
@@ -77,6 +78,16 @@ pub struct Respond {
 }
 
 impl Respond {
+    /// As a policy wants it.
+    #[must_use]
+    pub fn of(server: &Server) -> Self {
+        Self {
+            fields: server.ratelimit_fields,
+            legacy: server.legacy_ratelimit_fields,
+            is_debugging: server.debug_headers,
+        }
+    }
+
     /// The same, with the `RateLimit` fields on other answers.
     #[must_use]
     pub const fn ratelimit_fields(self, fields: RatelimitFields) -> Self {

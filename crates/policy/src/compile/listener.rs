@@ -1,6 +1,6 @@
 //! Where callers connect to, and how much of a connection is borne with.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::range::{count, patience, size};
 use super::{check_name, twice};
@@ -43,10 +43,9 @@ pub(super) fn compile(
         beside_admin(&format!("listener `{name}`"), bind, admin, &path, problems);
         if found.iter().any(|other| other.name == name) {
             problems.push(twice(format!("there are two listeners `{name}`"), span, path.clone()));
-        } else if let Some(other) =
-            found.iter().find(|other| other.bind == bind.value && bind.value.port() != 0)
-        {
-            let message = format!("listeners `{}` and `{name}` both bind {}", other.name, bind.value);
+        } else if let Some(other) = found.iter().find(|other| collide(other.bind, bind.value)) {
+            let message =
+                both(&format!("listeners `{}`", other.name), other.bind, &format!("`{name}`"), bind);
             problems.push(twice(message, bind.span, path.clone()));
         }
         found.push(listener(&field.value, Listener::new(name, bind.value), &path, problems));
@@ -61,11 +60,24 @@ fn beside_admin(
     path: &str,
     problems: &mut Problems,
 ) {
-    // Port 0 is any that is free, so there it is not the same.
-    if admin == Some(bind.value) && bind.value.port() != 0 {
-        let message = format!("admin and {what} both bind {}", bind.value);
-        problems.push(twice(message, bind.span, path.to_owned()));
+    if let Some(admin) = admin.filter(|admin| collide(*admin, bind.value)) {
+        problems.push(twice(both("admin", admin, what, bind), bind.span, path.to_owned()));
     }
+}
+
+fn both(one: &str, at: SocketAddr, other: &str, bind: &Field<SocketAddr>) -> String {
+    match at == bind.value {
+        true => format!("{one} and {other} both bind {at}"),
+        false => format!("{one} and {other} are in each other's way: {at} and {}", bind.value),
+    }
+}
+
+/// Whether two cannot both listen. Port 0 is any that is free, so there each gets its own; all addresses of the machine
+/// have its loopback among them, and those of IPv6 the ones of IPv4.
+fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    let (a, b) = (one.ip().to_canonical(), other.ip().to_canonical());
+    let takes_all = |ip: IpAddr, beside: IpAddr| ip.is_unspecified() && (ip.is_ipv6() || beside.is_ipv4());
+    one.port() == other.port() && one.port() != 0 && (a == b || takes_all(a, b) || takes_all(b, a))
 }
 
 fn listener(written: &ListenerDoc, default: Listener, path: &str, problems: &mut Problems) -> Listener {

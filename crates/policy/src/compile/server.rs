@@ -1,5 +1,7 @@
 //! The process itself: its admin API, its end, and whom it believes.
 
+use std::net::SocketAddr;
+
 use super::range::count;
 use crate::document::read::Field;
 use crate::document::server::{ClientAddressWord, FieldsWord, LegacyWord, SecretDoc, ServerDoc};
@@ -10,15 +12,17 @@ use crate::problem::{Code, Problem, Problems};
 /// The most networks of trusted proxies: each connection is compared with all of them.
 const MOST_NETWORKS: usize = 1_024;
 
-pub(super) fn compile(document: &PolicyDoc, problems: &mut Problems) -> Server {
+/// What the command line says of the admin API wins over the document.
+pub(super) fn compile(document: &PolicyDoc, admin: Option<SocketAddr>, problems: &mut Problems) -> Server {
     let default = Server::default();
     criticality_is_heard(document, problems);
-    let Some(written) = document.server.as_ref().map(|field| &field.value) else { return default };
-    open_admin(written, problems);
+    let written = document.server.as_ref().map(|field| &field.value);
+    open_admin(written, admin, problems);
+    let Some(written) = written else { return Server { admin, ..default } };
     let trusted_proxies = trusted(written, problems);
     let prefix = count(written.ipv6_prefix.as_ref(), 1..=128, "server.ipv6_prefix", problems);
     Server {
-        admin: written.admin.as_ref().map(|field| field.value),
+        admin: admin.or(written.admin.as_ref().map(|field| field.value)),
         admin_token: written.admin_token.as_ref().and_then(|field| secret(field, problems)),
         workers: count(written.workers.as_ref(), 1..=1_024, "server.workers", problems),
         drain: written.drain.as_ref().map_or(default.drain, |field| field.value.duration),
@@ -40,18 +44,24 @@ pub(super) fn compile(document: &PolicyDoc, problems: &mut Problems) -> Server {
 }
 
 /// Where others can reach it, the admin API must ask for a token.
-fn open_admin(written: &ServerDoc, problems: &mut Problems) {
-    let Some(field) = written.admin.as_ref().filter(|field| !field.value.ip().to_canonical().is_loopback())
-    else {
-        return;
-    };
-    if written.admin_token.is_some() || problems.mentions("server.admin_token") {
+fn open_admin(written: Option<&ServerDoc>, told: Option<SocketAddr>, problems: &mut Problems) {
+    let field = written.and_then(|server| server.admin.as_ref());
+    let Some(address) = told.or(field.map(|field| field.value)) else { return };
+    let has_token = written.is_some_and(|server| server.admin_token.is_some());
+    if address.ip().to_canonical().is_loopback() || has_token || problems.mentions("server.admin_token") {
         return;
     }
-    let message = format!("admin {} can be reached by others and asks for no token", field.value);
-    let problem = Problem::new(Code::OpenAdmin, message).at(field.span).path("server.admin");
+    let message = format!("admin {address} can be reached by others and asks for no token");
+    let problem = Problem::new(Code::OpenAdmin, message).path("server.admin");
     let token = problems.inner_entry("admin_token", "env", "\"TIDEGATE_TOKEN\"");
-    problems.push(problem.label(format!("add {token}, or write \"127.0.0.1:{}\"", field.value.port())));
+    let port = address.port();
+    problems.push(match (told, field) {
+        (None, Some(field)) => {
+            problem.at(field.span).label(format!("add {token}, or write \"127.0.0.1:{port}\""))
+        }
+        // The command line has no lines to point at.
+        _ => problem.help(format!("add {token} to `server`, or ask for 127.0.0.1:{port}")),
+    });
 }
 
 fn secret(field: &Field<SecretDoc>, problems: &mut Problems) -> Option<Secret> {

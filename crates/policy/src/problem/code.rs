@@ -9,7 +9,8 @@ macro_rules! codes {
         /// What kind of problem it is. A number, once given, keeps its meaning.
         ///
         /// `TG010x` is about reading and keys, `TG011x` to `TG012x` about values, `TG02xx` about things that
-        /// refer to each other, `TG03xx` about values that contradict each other.
+        /// refer to each other, `TG03xx` about values that contradict each other, `TG04xx` about whoever is to
+        /// carry the policy out: what the gateway and the library need of it, and what the machine gives.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Code {
@@ -219,6 +220,30 @@ codes! {
     TooMuchMemory = 323 Error "counters that could take all memory",
         "A sliding log keeps 16 bytes for each request that still counts, and buckets keep 8 each, for every key there may be. Callers could make the rule take more than 1 GiB, which is what a service beside it should be able to spare; the process would be killed when it is busiest.",
         "Lower `max_keys` as the message says, or use `sliding_window` without buckets, or `token_bucket`, whose keys need no more than two numbers.";
+    NoListener = 401 Error "nowhere to listen",
+        "A gateway needs an address on which callers reach it, and the policy names none.",
+        "Add `listen = \"0.0.0.0:8080\"`, or check the policy with `--for library` if no gateway is to run it.";
+    NoUpstream = 402 Error "nowhere to send requests",
+        "A gateway needs a service to send requests to, and the policy names none.",
+        "Add `upstream = \"http://127.0.0.1:3000\"` with the address of the service.";
+    NotForLibrary = 403 Error "a part that the library does not carry out",
+        "The gate around a service decides, waits and answers. It neither listens nor connects, has no admin API and measures nothing, so what asks for that would be without effect.",
+        "Remove the part, or run the policy with the gateway.";
+    NoFile = 404 Error "a file that cannot be read",
+        "The policy names a certificate, a key or a token, and its file is not there or may not be read.",
+        "Put the file where the policy says, readable by the user that runs the gateway.";
+    BadCertificate = 405 Error "a certificate that cannot be used",
+        "The files were read, but hold no certificate or no private key as PEM, or the two do not belong together.",
+        "Name the file that the message asks for: the certificate chain first, the server's own on top, and its private key.";
+    BadToken = 406 Error "a token that cannot be used",
+        "The variable is not set, or what was found is not one word of visible ASCII characters.",
+        "Set the variable, or write the token into the file, on one line.";
+    CannotBind = 407 Error "an address that cannot be listened on",
+        "The machine does not let this process listen there: another process does, the address is not one of its own, or the port is below 1024 and the process may not use such ports.",
+        "Stop the other process, choose another address, or give the right: `setcap cap_net_bind_service=+ep` on the binary, `AmbientCapabilities=CAP_NET_BIND_SERVICE` in the systemd unit, or `sysctl net.ipv4.ip_unprivileged_port_start=80`.";
+    NoLog = 408 Error "a log that cannot be written",
+        "The file of the access log cannot be opened, so no record would be kept.",
+        "Create its folder, and let the user that runs the gateway write there.";
 }
 
 impl fmt::Display for Code {

@@ -34,8 +34,8 @@ pub enum StartFailure {
 }
 
 impl StartFailure {
-    pub(super) fn tls(listener: &Listener, why: String) -> Self {
-        Self::Tls { listener: listener.name.clone(), why }
+    pub(super) fn tls(listener: &Listener, why: impl fmt::Display) -> Self {
+        Self::Tls { listener: listener.name.clone(), why: why.to_string() }
     }
 }
 

@@ -55,7 +55,7 @@ impl Gateway {
                 (Some(_), Some(pem)) => {
                     Some(tls::acceptor(pem, spec.protocols).map_err(|why| StartFailure::tls(spec, why))?)
                 }
-                (Some(_), None) => return Err(StartFailure::tls(spec, "it was not given".to_owned())),
+                (Some(_), None) => return Err(StartFailure::tls(spec, "it was not given")),
             };
             let listener = Arc::new(ListenerState::new(number, spec.clone(), acceptor));
             let bound = bound(spec, count, &mut given)?;

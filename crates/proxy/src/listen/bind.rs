@@ -18,7 +18,21 @@ pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListe
     (0..count).map(|_| open(address, true)).collect()
 }
 
+/// Whether an address could be listened on; nobody is accepted.
+///
+/// # Errors
+/// When not, as the system says it.
+pub fn can_bind(address: SocketAddr) -> io::Result<()> {
+    bound(address, false).map(drop)
+}
+
 fn open(address: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
+    let socket = bound(address, is_shared)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn bound(address: SocketAddr, is_shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         // `[::]` serves IPv4 too, as with other servers.
@@ -29,8 +43,7 @@ fn open(address: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
     socket.set_reuse_port(is_shared)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::from(address))?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 #[cfg(test)]
@@ -43,5 +56,8 @@ mod tests {
         let address = sockets[0].local_addr().unwrap();
         assert!(sockets.iter().all(|socket| socket.local_addr().unwrap() == address));
         assert_eq!(bind(address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(can_bind(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(sockets);
+        can_bind(address).unwrap();
     }
 }

@@ -8,6 +8,7 @@ use tidegate_policy::{Policy, problem};
 use super::files::Files;
 use super::{Ended, Failure};
 use crate::cli::Check;
+use crate::judge;
 
 /// Reads the policy and writes what is to be said of it: findings to `errors`, answers to `page`.
 ///
@@ -15,7 +16,7 @@ use crate::cli::Check;
 /// When a file cannot be read or the answer cannot be written.
 pub fn write(check: &Check, page: &mut dyn Write, errors: &mut dyn Write) -> Result<Ended, crate::Problem> {
     let files = Files::read(check.file.as_deref())?;
-    let (policy, problems) = match tidegate_policy::read(files.policy(), files.callers()) {
+    let (policy, problems) = match judge::for_check(&files, check.purpose) {
         Ok((policy, warnings)) => (Some(policy), warnings),
         Err(problems) => (None, problems),
     };

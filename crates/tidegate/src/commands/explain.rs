@@ -6,12 +6,13 @@
 use std::io::Write;
 
 use tidegate_core::{Moment, WallTime};
-use tidegate_policy::{Decision, Gate, Now, problem};
+use tidegate_policy::{Decision, Gate, Now, Purpose, problem};
 
 use super::files::Files;
 use super::imagined::Imagined;
 use super::{Ended, Failure};
 use crate::cli::Explain;
+use crate::judge;
 
 /// Any moment will do: nothing has happened before it.
 const NOW: Now = Now { moment: Moment::from_nanos(1_000_000_000_000), wall: WallTime::from_unix_seconds(0) };
@@ -34,7 +35,7 @@ pub fn write(
 ) -> Result<Ended, crate::Problem> {
     let files = Files::read(explain.file.as_deref())?;
     let request = Imagined::read(&explain.request, &explain.headers, explain.client).map_err(Failure::new)?;
-    let policy = match tidegate_policy::read(files.policy(), files.callers()) {
+    let policy = match judge::language(&files, Purpose::Any) {
         Ok((policy, _)) => policy,
         Err(problems) => {
             files.complain(&problems, errors)?;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tidegate_policy::problem::File;
-use tidegate_policy::{Format, Problem, Source, escaped, problem};
+use tidegate_policy::{Format, Problem, Purpose, Reading, Source, problem};
 
 pub(crate) use self::named::Reach;
 use super::Failure;
@@ -19,7 +19,8 @@ const NAMES: [&str; 3] = ["tidegate.toml", "tidegate.yaml", "tidegate.yml"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     policy: Text,
-    callers: Option<Text>,
+    /// Or why it could not be read.
+    callers: Option<Result<Text, String>>,
     /// Which files it may name.
     reach: Reach,
 }
@@ -35,14 +36,6 @@ impl Text {
     /// The policy itself, which whoever runs us chose: a pipe may be meant.
     fn read(path: &Path) -> Result<Self, Failure> {
         let bytes = fs::read(path).map_err(|problem| Failure::unreadable(path, &problem))?;
-        Ok(Self::of(path, bytes))
-    }
-
-    /// A file that a policy names.
-    fn named(path: &Path, reach: &Reach) -> Result<Self, Failure> {
-        let bytes = reach.read(path).map_err(|why| {
-            Failure::new(format!("{} cannot be read: {why}", escaped(&path.display().to_string())))
-        })?;
         Ok(Self::of(path, bytes))
     }
 
@@ -64,25 +57,31 @@ impl Files {
             None => usual_place()?,
         };
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::with_callers(Text::read(&path)?, folder, Reach::Anywhere)
+        Ok(Self::with_callers(Text::read(&path)?, folder, Reach::Anywhere))
     }
 
     /// A policy that no file holds; the table it names is meant from `folder`.
-    pub(crate) fn given(
-        name: &str,
-        format: Format,
-        bytes: Vec<u8>,
-        folder: &Path,
-        reach: Reach,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn given(name: &str, format: Format, bytes: Vec<u8>, folder: &Path, reach: Reach) -> Self {
         Self::with_callers(Text { name: name.to_owned(), format, bytes }, folder, reach)
     }
 
     /// As everything in a policy, the table of callers is meant from where the policy lies.
-    fn with_callers(policy: Text, folder: &Path, reach: Reach) -> Result<Self, Failure> {
+    fn with_callers(policy: Text, folder: &Path, reach: Reach) -> Self {
         let callers = tidegate_policy::callers_file(policy.source());
-        let callers = callers.map(|name| Text::named(&folder.join(name), &reach)).transpose()?;
-        Ok(Self { policy, callers, reach })
+        let callers = callers.map(|name| {
+            let path = folder.join(name);
+            Ok(Text::of(&path, reach.read(&path)?))
+        });
+        Self { policy, callers, reach }
+    }
+
+    /// What is to be read for somebody.
+    pub(crate) fn reading(&self, purpose: Purpose) -> Reading<'_> {
+        let callers = self.callers.as_ref().map(|table| match table {
+            Ok(text) => Ok(text.source()),
+            Err(why) => Err(why.as_str()),
+        });
+        Reading { policy: self.policy(), callers, purpose }
     }
 
     /// What may be told of its problems to whoever brought it: of a table that lay here already, only what kind of
@@ -108,7 +107,7 @@ impl Files {
     }
 
     pub(crate) fn callers(&self) -> Option<Source<'_>> {
-        self.callers.as_ref().map(Text::source)
+        self.callers.as_ref().and_then(|table| table.as_ref().ok()).map(Text::source)
     }
 }
 

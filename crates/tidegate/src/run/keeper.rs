@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::json;
 use tidegate_core::WallTime;
 use tidegate_policy::policy::LogLevel;
-use tidegate_policy::{Format, Problem};
+use tidegate_policy::{Format, Policy, Problem, Purpose};
 use tidegate_proxy::{Gateway, TakeFailure};
 use tidegate_tower::{Clock, SystemClock};
 use tokio::sync::Notify;
 
-use super::{Run, missing};
+use super::Run;
 use crate::admin::{Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken};
 use crate::commands::Failure;
 use crate::commands::files::{Files, Reach, usual_place};
+use crate::judge;
 use crate::log::{self, Line};
 
 /// What a policy is called that came over the admin API.
@@ -54,7 +54,7 @@ impl Origin {
             Self::File(path) => Files::read(path.as_deref()),
             Self::Flags(text) => {
                 let text = text.clone().into_bytes();
-                Files::given("command line", Format::Toml, text, Path::new(""), Reach::Anywhere)
+                Ok(Files::given("command line", Format::Toml, text, Path::new(""), Reach::Anywhere))
             }
         }
     }
@@ -211,17 +211,14 @@ impl Keeper {
     pub(super) fn take(&self, offer: Offer<'_>) -> Result<Taken, NotTaken> {
         self.replaces(&offer)?;
         // Before its turn: a slow disk holds up nobody else who brings a policy.
-        let files =
-            self.sent(offer.text, offer.format).map_err(|failure| NotTaken::Failed(failure.to_string()));
+        let files = self.sent(offer.text, offer.format);
         let _turn = self.turn();
         self.replaces(&offer)?;
-        let taken = files.and_then(|files| {
-            let taken = self.put_in_force(&files)?;
+        let taken = self.put_in_force(&files).inspect(|taken| {
             self.took(files);
             let introduction =
                 format!("a policy sent to the admin API in force as version {}", taken.version);
-            log_taken(&introduction, &taken);
-            Ok(taken)
+            log_taken(&introduction, taken);
         });
         if taken.is_err() {
             self.load_failures.fetch_add(1, Ordering::Relaxed);
@@ -231,14 +228,8 @@ impl Keeper {
 
     /// What is wrong with a policy that was sent.
     pub(super) fn check(&self, text: &[u8], format: Format) -> Checked {
-        let files = match self.sent(text, format) {
-            Ok(files) => files,
-            Err(failure) => {
-                let (text, summary) = (format!("error: {failure}\n"), format!("{failure}."));
-                return Checked { is_fine: false, findings: Findings { list: json!([]), text, summary } };
-            }
-        };
-        match tidegate_policy::read(files.policy(), files.callers()) {
+        let files = self.sent(text, format);
+        match self.judge(&files) {
             Ok((_, warnings)) => Checked { is_fine: true, findings: findings(&files, warnings) },
             Err(problems) => Checked { is_fine: false, findings: findings(&files, problems) },
         }
@@ -254,7 +245,7 @@ impl Keeper {
     }
 
     /// A policy that was sent, with the table it names if it may name that one.
-    fn sent(&self, text: &[u8], format: Format) -> Result<Files, Failure> {
+    fn sent(&self, text: &[u8], format: Format) -> Files {
         let reach = Reach::Beside { folder: self.folder.clone(), also: self.read_anyway() };
         Files::given(SENT, format, text.to_vec(), &self.folder, reach)
     }
@@ -268,13 +259,13 @@ impl Keeper {
         table.into_iter().chain(certificates).collect()
     }
 
+    fn judge(&self, files: &Files) -> Result<(Policy, Vec<Problem>), Vec<Problem>> {
+        judge::language(files, Purpose::Run { admin: self.run.admin })
+    }
+
     fn put_in_force(&self, files: &Files) -> Result<Taken, NotTaken> {
-        let (mut policy, warnings) = tidegate_policy::read(files.policy(), files.callers())
-            .map_err(|problems| NotTaken::Wrong(findings(files, problems)))?;
-        if let Some(what) = missing(&policy) {
-            return Err(NotTaken::Failed(format!("{} {what}", name(files))));
-        }
-        self.run.adjust(&mut policy);
+        let (policy, warnings) =
+            self.judge(files).map_err(|problems| NotTaken::Wrong(findings(files, problems)))?;
         let log = policy.log;
         let version = self.gateway.take(policy).map_err(|failure| {
             let what = format!("{}: {failure}", name(files));

@@ -10,9 +10,12 @@ const BAD_POLICY: i32 = 78;
 
 const SERVES: &str = "listen = '127.0.0.1:0'\nupstream = 'http://127.0.0.1:9'";
 
-/// Runs the binary with a policy it must refuse with one sentence.
+/// Runs the binary with a policy it must refuse with one sentence, a code and a line.
+#[track_caller]
 fn is_refused(policy: &str, files: &[(&str, &str)], code: i32, sentence: &str) {
-    assert_eq!(refused_to_start(policy, files), (code, sentence.to_owned()), "{policy}");
+    let (ended, said) = refused_to_start(policy, files);
+    assert!(ended == code && said.starts_with(sentence), "{policy}\n{ended}: {said}");
+    assert!(said.contains(" TG0") && said.contains("--> tidegate.toml:"), "{said}");
 }
 
 #[test]
@@ -57,16 +60,11 @@ fn a_gateway_needs_to_know_where_to_listen_and_where_to_send() {
         "upstream = 'http://127.0.0.1:9'",
         &[],
         BAD_POLICY,
-        "error: tidegate.toml does not say where to listen: add `listen = \"0.0.0.0:8080\"`",
+        "error: the policy does not say where to listen",
     );
-    is_refused(
-        "listen = '127.0.0.1:0'",
-        &[],
-        BAD_POLICY,
-        "error: tidegate.toml does not say where requests go: add `upstream = \"http://127.0.0.1:3000\"`",
-    );
+    is_refused("listen = '127.0.0.1:0'", &[], BAD_POLICY, "error: the policy does not say where requests go");
     let (code, said) = refused_to_start("", &[]);
-    assert_eq!((code, said.lines().count()), (BAD_POLICY, 1), "{said}");
+    assert_eq!((code, said.lines().last()), (BAD_POLICY, Some("2 errors.")), "{said}");
 }
 
 #[test]
@@ -93,8 +91,7 @@ fn a_port_of_the_admin_api_that_is_in_use_is_an_error() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let (code, said) = refused_to_start(&format!("{SERVES}\n[server]\nadmin = '{address}'"), &[]);
-    assert_eq!((code, said.lines().count()), (1, 1), "{said}");
-    assert!(said.contains(&address.to_string()), "{said}");
+    assert!(code == 1 && said.contains(&address.to_string()) && said.contains("TG0407"), "{said}");
 }
 
 #[test]
@@ -112,30 +109,40 @@ tls = { cert = 'tls.crt', key = 'tls.key' }";
 
 #[test]
 fn a_missing_certificate_is_named() {
-    is_refused(ENCRYPTED, &[], 1, "error: tls.crt cannot be read: No such file or directory (os error 2)");
+    is_refused(
+        ENCRYPTED,
+        &[],
+        BAD_POLICY,
+        "error: tls.crt cannot be read: No such file or directory (os error 2)",
+    );
     let cert = [("tls.crt", tls::CERT)];
-    is_refused(ENCRYPTED, &cert, 1, "error: tls.key cannot be read: No such file or directory (os error 2)");
+    is_refused(
+        ENCRYPTED,
+        &cert,
+        BAD_POLICY,
+        "error: tls.key cannot be read: No such file or directory (os error 2)",
+    );
 }
 
 #[test]
 fn a_certificate_that_is_none_is_named() {
     for (cert, key, why) in [
-        ("nonsense", tls::KEY, "there is no certificate in its file"),
-        (tls::CERT, "nonsense", "there is no private key in its file"),
-        (tls::KEY, tls::KEY, "there is no certificate in its file"),
-        (tls::CERT, tls::CERT, "there is no private key in its file"),
+        ("nonsense", tls::KEY, "tls.crt holds no certificate"),
+        (tls::CERT, "nonsense", "tls.key holds no private key"),
+        (tls::KEY, tls::KEY, "tls.crt holds no certificate"),
+        (tls::CERT, tls::CERT, "tls.key holds no private key"),
     ] {
         let (code, said) = refused_to_start(ENCRYPTED, &[("tls.crt", cert), ("tls.key", key)]);
-        let expected = format!("error: listener `public` cannot use its certificate: {why}");
-        assert!(code == 1 && said.starts_with(&expected) && said.lines().count() == 1, "{code}: {said}");
+        assert!(code == BAD_POLICY && said.starts_with(&format!("error: {why}")), "{code}: {said}");
     }
 }
 
 #[test]
 fn a_callers_table_that_cannot_be_read_is_named() {
     let policy = format!("{SERVES}\n[caller]\ntable = 'callers.toml'");
-    let sentence = "error: callers.toml cannot be read: No such file or directory (os error 2)";
-    is_refused(&policy, &[], 1, sentence);
+    let sentence =
+        "error: the table of callers `callers.toml` cannot be read: No such file or directory (os error 2)";
+    is_refused(&policy, &[], BAD_POLICY, sentence);
     let (code, said) = refused_to_start(&policy, &[("callers.toml", "[acct]\nplann = 'gold'")]);
     assert_eq!((code, said.contains("callers.toml:2:")), (BAD_POLICY, true), "{said}");
 }
@@ -144,8 +151,8 @@ fn a_callers_table_that_cannot_be_read_is_named() {
 fn an_access_log_that_cannot_be_opened_is_named() {
     let policy = format!("{SERVES}\n[telemetry]\naccess_log = {{ to = 'none/access.log' }}");
     let sentence =
-        "error: the access log none/access.log cannot be opened: No such file or directory (os error 2)";
-    is_refused(&policy, &[], 1, sentence);
+        "error: the access log none/access.log cannot be written: No such file or directory (os error 2)";
+    is_refused(&policy, &[], BAD_POLICY, sentence);
 }
 
 fn run(flags: &[&str]) -> (Option<i32>, String) {

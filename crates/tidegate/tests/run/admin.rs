@@ -143,13 +143,16 @@ fn a_policy_is_checked_with_the_table_it_names() {
         let fields = [("content-type", "application/toml")];
         gateway.ask_with("POST", "/api/v1/policy/check", &fields, text).json()
     };
-    assert_eq!(check("upstream = \"http://127.0.0.1:3000\"\n")["ok"], true);
+    let served = "listen = \"127.0.0.1:0\"\nupstream = \"http://127.0.0.1:3000\"\n";
+    assert_eq!(check(served)["ok"], true);
+    assert_eq!(check("upstream = \"http://127.0.0.1:3000\"\n")["problems"][0]["code"], "TG0401");
     let wrong = check("upstream = 3\n");
     assert_is("PolicyChecked", &wrong);
     assert_eq!(wrong["ok"], false);
-    let nameless = check("upstream = \"http://127.0.0.1:3000\"\n[caller]\ntable = \"missing.toml\"\n");
+    let nameless = check(&format!("{served}[caller]\ntable = \"missing.toml\"\n"));
     assert_is("PolicyChecked", &nameless);
     assert_eq!(nameless["ok"], false);
-    assert!(nameless["summary"].as_str().unwrap().starts_with("missing.toml cannot be read: "), "{nameless}");
+    let said = nameless["problems"][0]["message"].as_str().unwrap();
+    assert!(said.starts_with("the table of callers `missing.toml` cannot be read: "), "{nameless}");
     assert_eq!(gateway.policy_version(), 1);
 }

@@ -5,6 +5,7 @@
 
 mod admin;
 mod draining;
+mod judging;
 mod metrics;
 mod operated;
 mod overload;

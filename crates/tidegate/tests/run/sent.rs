@@ -94,7 +94,7 @@ fn what_is_no_regular_file_is_refused_at_once() {
         ("none", "No such file"),
     ] {
         let told = refused(&gateway, &naming(&upstream, name));
-        assert!(told.contains(&format!("{name} cannot be read: ")) && told.contains(why), "{name}: {told}");
+        assert!(told.contains(&format!("`{name}` cannot be read: ")) && told.contains(why), "{name}: {told}");
     }
     // Many of them at once keep nobody from asking.
     let waiting = naming(&upstream, "fifo");

@@ -56,9 +56,16 @@ fn it_says_which_file_it_uses_and_where_it_listens() {
 #[test]
 fn strangers_are_not_let_to_the_admin_api_without_a_token() {
     let folder = Folder::with(&[("tidegate.toml", POLICY)]);
-    let sentence = "error: the admin API would listen on 0.0.0.0:9900, where strangers can ask: set `admin_token`, or \
-                    listen on 127.0.0.1";
-    assert_eq!(ended(folder.run(&["--admin", "0.0.0.0:9900"])), (78, sentence.to_owned()));
+    let (code, said) = ended(folder.run(&["--admin", "0.0.0.0:9900"]));
+    assert_eq!(code, 78);
+    assert!(
+        said.starts_with("error: admin 0.0.0.0:9900 can be reached by others and asks for no token"),
+        "{said}"
+    );
+    assert!(
+        said.contains("TG0309\n  = add `admin_token = { env = \"TIDEGATE_TOKEN\" }` to `server`"),
+        "{said}"
+    );
     let (code, said) = refused_to_start(&with_server("admin = \"0.0.0.0:9900\"\n"), &[]);
     assert_eq!(code, 78);
     assert!(said.contains("admin 0.0.0.0:9900 can be reached by others and asks for no token"), "{said}");
@@ -73,13 +80,15 @@ fn a_token_that_is_none_is_told_without_its_value() {
     assert!(said.starts_with("error: the admin token in secret cannot be read: "), "{said}");
     for empty in ["", "\n", "two words\n"] {
         let said = refused_to_start(&file, &[("secret", empty)]);
+        assert_eq!(said.0, 78);
         let sentence = "error: the admin token in secret must be one word of visible ASCII characters";
-        assert_eq!(said, (78, sentence.to_owned()));
+        assert!(said.1.starts_with(sentence) && said.1.contains("TG0406\n --> tidegate.toml:5:"), "{said:?}");
     }
     let variable = with_server(&format!("{admin}admin_token = {{ env = \"TIDEGATE_TEST_TOKEN\" }}\n"));
     let folder = Folder::with(&[("tidegate.toml", &variable)]);
-    let said = ended(folder.run(&[]));
-    assert_eq!(said, (78, "error: the admin token $TIDEGATE_TEST_TOKEN is not set".to_owned()));
+    let (code, said) = ended(folder.run(&[]));
+    assert_eq!(code, 78);
+    assert!(said.starts_with("error: the admin token $TIDEGATE_TEST_TOKEN is not set"), "{said}");
 }
 
 #[test]
@@ -93,20 +102,22 @@ fn with_a_token_only_those_who_bring_it_are_answered() {
 }
 
 #[test]
-fn a_port_in_use_is_told_in_one_sentence() {
+fn a_port_in_use_is_told_with_its_line_and_another_start_may_help() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let (code, said) = refused_to_start(&with_server(&format!("admin = \"{address}\"\n")), &[]);
     let sentence = format!("error: the admin API cannot bind {address}: another process listens there");
-    assert_eq!((code, said), (1, sentence));
+    assert!(code == 1 && said.starts_with(&sentence) && said.contains("TG0407"), "{code} {said}");
+    assert!(said.contains("--> tidegate.toml:4:9   stop it, or choose another port"), "{said}");
     let (code, said) = refused_to_start(&POLICY.replace("127.0.0.1:0", &address.to_string()), &[]);
     let sentence = format!("error: listener `default` cannot bind {address}: another process listens there");
-    assert_eq!((code, said), (1, sentence));
+    assert!(code == 1 && said.starts_with(&sentence), "{code} {said}");
+    assert!(said.contains("--> tidegate.toml:1:10   stop it"), "{said}");
     drop(taken);
     let folder = Folder::with(&[("tidegate.toml", &POLICY.replace("127.0.0.1:0", &address.to_string()))]);
     let (code, said) = ended(folder.run(&["--admin", &address.to_string()]));
-    let sentence = format!("error: the admin API and listener `default` would both be on {address}");
-    assert_eq!((code, said), (78, sentence));
+    let sentence = format!("error: admin and listen both bind {address}");
+    assert!(code == 78 && said.starts_with(&sentence), "{code} {said}");
 }
 
 #[cfg(target_os = "linux")] // only there the limits of another process can be read

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod cancelling;
+mod carrying_out;
 mod identifying;
 mod outcomes;
 mod policies;

@@ -1,11 +1,12 @@
 //! Clones share the gate, and a rule in shadow leaves no byte.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Response;
 use tidegate_core::Moment;
-use tidegate_policy::Now;
 use tidegate_policy::policy::Mode;
+use tidegate_policy::{Gate, Now};
 use tidegate_tower::GateLayer;
 use tower::{Layer, ServiceExt};
 
@@ -64,7 +65,10 @@ async fn nor_does_one_that_would_protect_the_service() {
     let plain = policy([PER_KEY, &concurrent(15)]);
     let shadowed = protected(plain.clone(), "fleet", reserve(), Mode::Shadow);
     let shadowed = protected(shadowed, "worker", shed(), Mode::Shadow);
-    let layers = [plain, shadowed].map(|policy| GateLayer::for_policy(policy, TokioClock::new()).unwrap());
+    let layers = [plain, shadowed].map(|policy| {
+        let gate = Gate::new(policy, 1, Now::default()).unwrap();
+        GateLayer::new(Arc::new(gate)).clock(TokioClock::new())
+    });
     for half in 0..20 {
         let moment = Moment::ORIGIN.plus(half * Duration::from_millis(500));
         layers[1].gate().steer(Now { moment, ..Now::default() }, &busy());
