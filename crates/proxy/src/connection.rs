@@ -5,6 +5,7 @@
 //! ```
 
 mod frames;
+mod held;
 pub(crate) mod http1;
 pub(crate) mod stream;
 pub(crate) mod watch;
@@ -28,6 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use self::held::HeldBody;
 use self::http1::body::CallerBody;
 use self::http1::{Asked, Begun, Limits};
 use self::stream::Streams;
@@ -41,8 +43,12 @@ use crate::listen::{Admittance, ListenerState};
 use crate::upgrade;
 use crate::worker::Worker;
 
-/// How many requests an HTTP/2 connection may have at once.
-const MOST_STREAMS: u32 = 250;
+/// How many requests an HTTP/2 connection may have at once: the least that RFC 9113 section 6.5.2 recommends, since each
+/// may hold some memory.
+const MOST_STREAMS: u32 = 100;
+
+/// How much of one answer the server holds before it asks for more. What all of them hold is bounded in [`held`].
+const MOST_SENT: usize = 64 * 1024;
 
 /// How many streams that were reset may wait for us, and how many may be reset by our own refusals, before
 /// the connection is taken for an attack and closed.
@@ -180,6 +186,7 @@ where
     server
         .timer(TokioTimer::new())
         .max_concurrent_streams(MOST_STREAMS)
+        .max_send_buf_size(MOST_SENT)
         .max_pending_accept_reset_streams(MOST_RESETS)
         .max_local_error_reset_streams(MOST_RESETS)
         .max_header_list_size(u32::try_from(spec.max_header_bytes).unwrap_or(u32::MAX))
@@ -188,12 +195,14 @@ where
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&watch)));
     let service = service_fn(move |request: Request<Incoming>| {
         let begun = ingress::serve_whole(&caller, request.map(CallerBody::H2));
-        async {
-            Ok::<_, Infallible>(match begun {
+        let watch = Arc::clone(&caller.watch);
+        async move {
+            let response = match begun {
                 Begun::Refused(never) => match never {},
                 Begun::Answered(response) => *response,
                 Begun::Serving(serving) => serving.await,
-            })
+            };
+            Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, &watch)))
         }
     });
     let connection = server.serve_connection(io, service);

@@ -227,6 +227,11 @@ impl Overhead {
         Self { workers: (0..workers).map(|_| OverheadStripe::default()).collect() }
     }
 
+    /// How many workers there are.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.len().max(1)
+    }
+
     /// Whether the next decision of a worker is to be timed: the first, and then one of sixteen.
     #[must_use]
     pub fn is_next(&self, worker: usize) -> bool {

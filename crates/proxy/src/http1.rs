@@ -5,7 +5,9 @@
 //! | the lines of a head | `lines` |
 //! | what of a body is still to come, and its next piece | `rest`, `chunks` |
 //! | a body on its way out | `outgoing` |
+//! | how much to read of it at once | `appetite` |
 
+pub(crate) mod appetite;
 pub(crate) mod chunks;
 pub(crate) mod lines;
 pub(crate) mod outgoing;

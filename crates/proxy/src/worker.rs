@@ -2,6 +2,8 @@
 //!
 //! Workers share the gate and the upstreams' bounds and nothing else, so what one does costs the others nothing.
 
+mod untaken;
+
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -208,6 +210,7 @@ impl Worker {
                 watch.look_if_blind();
                 true
             });
+            self.end_in_vain(tick);
             for upstream in &self.settings().upstreams {
                 upstream.look_after(self.number, &self.ticks, now.moment);
             }
@@ -215,6 +218,15 @@ impl Worker {
             if self.shared.signals.steers(now.moment) {
                 self.shared.steer(&self.settings().upstreams);
             }
+        }
+    }
+
+    /// Ends connections that hold answers in vain, where all of its connections hold too much.
+    fn end_in_vain(&self, tick: u64) {
+        let most = untaken::MOST / self.shared.overhead.workers();
+        let connections = self.connections();
+        for watch in untaken::in_vain(connections.iter().map(|(watch, _)| watch), most, tick) {
+            watch.order(Order::Close);
         }
     }
 

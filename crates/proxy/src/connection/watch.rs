@@ -16,7 +16,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -76,6 +76,10 @@ pub(crate) struct Watch {
     /// What of a frame has come, and since when; [`NOTHING`] if it is not within one.
     unfinished: AtomicU8,
     unfinished_since: AtomicU64,
+    /// How much of answers waits for its peer to take it.
+    held: AtomicUsize,
+    /// When its peer last took something of that, or began to be waited for.
+    taken: AtomicU64,
     /// Whether its end cannot be read, since other bytes come first.
     is_blind: AtomicBool,
     /// Whether it is to look for its end.
@@ -99,6 +103,8 @@ impl Watch {
             stalled: AtomicU64::new(NEVER),
             unfinished: AtomicU8::new(NOTHING),
             unfinished_since: AtomicU64::new(NEVER),
+            held: AtomicUsize::new(0),
+            taken: AtomicU64::new(began),
             is_blind: AtomicBool::new(false),
             must_look: AtomicBool::new(false),
         }
@@ -248,6 +254,47 @@ impl Watch {
         {
             self.since.store(self.ticks.now(), Ordering::Relaxed);
         }
+    }
+
+    /// How much of answers waits for its peer.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// More of an answer waits for its peer.
+    pub(crate) fn holds(&self, size: usize) {
+        if self.held.fetch_add(size, Ordering::Relaxed) == 0 {
+            self.taken.store(self.ticks.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// Its peer took some of what waited.
+    pub(crate) fn lets_go(&self, size: usize) {
+        self.held.fetch_sub(size, Ordering::Relaxed);
+        self.taken.store(self.ticks.now(), Ordering::Relaxed);
+    }
+
+    /// Something that waits has another size now.
+    pub(super) fn holds_instead(&self, before: usize, now: usize) {
+        if now > before {
+            self.held.fetch_add(now - before, Ordering::Relaxed);
+        } else {
+            self.held.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    /// So much waits, of which nothing is taken now.
+    pub(super) fn holds_in_all(&self, size: usize) {
+        self.held.store(size, Ordering::Relaxed);
+    }
+
+    /// How long its peer has taken nothing of what waits for it.
+    pub(crate) fn untaken_for(&self, now: u64) -> u64 {
+        let since = match self.stalled.load(Ordering::Relaxed) {
+            NEVER => self.taken.load(Ordering::Relaxed),
+            stalled => stalled,
+        };
+        now.saturating_sub(since)
     }
 
     /// Whether the peer took what was sent.

@@ -34,6 +34,7 @@ use self::read::{Ending, take_head};
 pub(crate) use self::stream::Stream;
 use self::write::write_head;
 use crate::http1::Flaw;
+use crate::http1::appetite;
 use crate::http1::chunks::Found;
 use crate::http1::outgoing::{Framing, Outgoing};
 use crate::http1::rest::Rest;
@@ -264,7 +265,10 @@ where
 
     /// Reads once, into room for as much as is wanted.
     fn poll_read(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<io::Result<usize>> {
-        if self.buffer.capacity() - self.buffer.len() < wanted / 4 {
+        if wanted < READ && self.buffer.is_empty() {
+            // There is little room where it goes, and what a buffer is a part of has as much as it began with.
+            self.buffer = BytesMut::with_capacity(wanted);
+        } else if self.buffer.capacity() - self.buffer.len() < wanted / 4 {
             self.is_buffer_large |= self.buffer.len() + wanted > READ;
             self.buffer.reserve(wanted);
         }
@@ -301,7 +305,10 @@ where
             }
             let found = self.rest.take(&mut self.buffer).map_err(Failure::from)?;
             match found {
-                Found::Data(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Found::Data(data) => {
+                    appetite::leave(self.buffer.len());
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
                 Found::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
                 Found::End => return Poll::Ready(None),
                 Found::Nothing => {}
@@ -317,9 +324,10 @@ where
     /// How much to read at once of what is still to come. One byte more than that: a read that leaves room tells
     /// the runtime that there is no more.
     fn wanted(&self) -> usize {
-        self.rest.known().map_or(self.appetite, |left| {
+        let wanted = self.rest.known().map_or(self.appetite, |left| {
             usize::try_from(left.saturating_add(1)).unwrap_or(READ_LARGE).clamp(READ, READ_LARGE)
-        })
+        });
+        wanted.min(appetite::room())
     }
 
     /// Whether the whole answer has been read.

@@ -177,4 +177,4 @@ fn frames_without_requests_keep_no_connection() {
 }
 
 /// As many as a peer may have at once, and not more.
-const STREAMS: Range<u32> = 1..401;
+const STREAMS: Range<u32> = 1..201;

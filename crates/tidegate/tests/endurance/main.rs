@@ -19,6 +19,7 @@ mod idle;
 mod operated;
 mod regular;
 mod slowness;
+mod untaken;
 mod vitals;
 
 #[allow(dead_code, unused_imports, reason = "these tests use a part of the support")]

@@ -101,6 +101,7 @@ where
             }
         };
         self.watch.wrote(wrote.is_ready());
+        self.watch.holds_in_all(if wrote.is_ready() { 0 } else { waiting.len() + piece.len() });
         let count = match ready!(wrote)? {
             None => return Poll::Ready(Ok(0)),
             Some(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
