@@ -29,6 +29,7 @@ use tidegate_core::keyed::MaxKeys;
 use crate::document::callers::CallerEntryDoc;
 use crate::document::read::{Field, Named};
 use crate::document::top::PolicyDoc;
+use crate::identity::identity_fault;
 use crate::policy::{Caller, KeySource, KeySpec, Line, MOST_OVERRIDES, Policy, SignalSpec, Upstream};
 use crate::problem::{Code, File, Problem, Problems, nearest};
 use crate::quantity::shown;
@@ -165,6 +166,11 @@ fn known_callers(
     let mut known = BTreeMap::new();
     let mut placed = Vec::new();
     for (name, field) in callers.iter().flat_map(|callers| &callers.0) {
+        if let Some(fault) = identity_fault(name) {
+            let message = format!("caller `{}` {fault}", shown(name));
+            let problem = Problem::new(Code::BadName, message).at(field.key_span).path(name.clone());
+            problems.push(problem.label("callers like this cannot be named here"));
+        }
         let mut caller = Caller::default();
         if let Some(plan) = &field.value.plan {
             if !rules.iter().any(|compiled| compiled.rule.plans.contains_key(&plan.value)) {

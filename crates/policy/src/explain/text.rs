@@ -6,11 +6,12 @@ use std::time::Duration;
 use tidegate_core::{Cost, Reason, Refusal, Retry};
 
 use super::{Answer, Because, CallerSeen, Explanation, KeyPart, RuleExplanation, RuleKind, UpstreamSeen};
+use crate::escape::Escaped;
 use crate::policy::{KeySource, Mode, Variation};
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { method, path, .. } = self;
+        let (method, path) = (Escaped(&self.method), Escaped(&self.path));
         let ahead = self.upstream.as_ref().and_then(UpstreamSeen::verdict);
         match (self.refused_by(), ahead) {
             (None, _) if self.route.is_none() => {
@@ -71,7 +72,7 @@ impl Display for Because {
 impl Display for CallerSeen {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match (&self.shown, &self.repeated) {
-            (Some(shown), _) => write!(f, "{shown}")?,
+            (Some(shown), _) => write!(f, "{}", Escaped(shown))?,
             (None, Some(header)) => write!(f, "unknown, since header `{header}` is there more than once")?,
             (None, None) => f.write_str("unknown, since none of the caller sources is present")?,
         }
@@ -219,7 +220,7 @@ impl Display for Keyed<'_> {
         }
         for (index, part) in self.0.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{}", part.value.as_deref().unwrap_or_default())?;
+            write!(f, "{comma}{}", Escaped(part.value.as_deref().unwrap_or_default()))?;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::{File, Problem, Severity};
+use crate::escape::is_hidden;
 use crate::text::{Positions, Source, Span};
 
 /// The column of codes, unless the message is longer; then the next multiple of eight with a gap.
@@ -41,7 +42,7 @@ pub fn render(policy: Source<'_>, callers: Option<Source<'_>>, problems: &[Probl
         head(&mut out, problem);
         match (problem.span, &problem.help) {
             (Some(span), help) => text.place(&mut out, span, problem.label.as_deref(), help.as_deref()),
-            (None, Some(help)) => out.push_str(&format!("  = {help}\n")),
+            (None, Some(help)) => out.push_str(&format!("  = {}\n", printable(help))),
             (None, None) => {}
         }
     }
@@ -102,13 +103,13 @@ impl<'a> Text<'a> {
         let position = self.positions.of(span.start);
         let number = position.line.to_string();
         let gutter = " ".repeat(number.len());
-        let help = help.map_or(String::new(), |help| format!("   {help}"));
+        let help = help.map_or(String::new(), |help| format!("   {}", printable(help)));
         out.push_str(&format!("{gutter}--> {}:{}:{}{help}\n", self.name, position.line, position.column));
         let Some(label) = label else { return };
         let (line, covered) = self.positions.line(span);
         let (line, covered) = excerpt(&line, covered);
         let pointer = format!("{}{}", " ".repeat(covered.start), "^".repeat(covered.len()));
-        out.push_str(&format!("{gutter} |\n{number} | {line}\n{gutter} | {pointer} {label}\n"));
+        out.push_str(&format!("{gutter} |\n{number} | {line}\n{gutter} | {pointer} {}\n", printable(label)));
     }
 }
 
@@ -138,5 +139,5 @@ fn excerpt(line: &str, covered: Range<usize>) -> (String, Range<usize>) {
 }
 
 fn printable(text: &str) -> String {
-    text.chars().map(|shown| if shown.is_control() { ' ' } else { shown }).collect()
+    text.chars().map(|shown| if is_hidden(shown) { ' ' } else { shown }).collect()
 }

@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 use tidegate_core::permit::Outcome;
 use tidegate_core::{Cost, Retry};
 
+use crate::escape::escaped_json;
+
 use super::{ParseError, Record, outcome_name, time};
 
 impl Record {
@@ -45,7 +47,7 @@ impl Record {
     /// As one line of JSON, without the end of the line.
     #[must_use]
     pub fn to_line(&self) -> String {
-        self.to_json().to_string()
+        escaped_json(self.to_json().to_string())
     }
 
     /// Reads a line.

@@ -8,8 +8,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use tidegate_core::{Criticality, Moment, WallTime};
-use tidegate_policy::Now;
 use tidegate_policy::record::time_text;
+use tidegate_policy::{Now, escaped_json};
 
 /// The field that every answer has, so that whoever asks a wrong port notices.
 pub(crate) const MARK: &str = "tidegate-admin";
@@ -34,7 +34,7 @@ impl Json {
 
 impl IntoResponse for Json {
     fn into_response(self) -> Response {
-        written(self.0, "application/json", format!("{:#}\n", self.1))
+        written(self.0, "application/json", escaped_json(format!("{:#}\n", self.1)))
     }
 }
 
@@ -78,7 +78,7 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body = format!("{:#}\n", Value::Object(self.members));
+        let body = escaped_json(format!("{:#}\n", Value::Object(self.members)));
         let mut response = written(self.status, "application/problem+json", body);
         response.headers_mut().extend(self.fields);
         response

@@ -13,7 +13,7 @@ use tidegate_policy::record::cost_json;
 use tidegate_policy::{Format, Now, Source};
 
 use super::answer::{Json, Refusal, time_of};
-use super::input::{Fields, InPath, Query, either};
+use super::input::{Fields, InPath, Query, either, identity};
 use super::rules::{known, limit_json};
 use super::serve::Shared;
 use super::station::PolicyText;
@@ -77,6 +77,7 @@ pub(super) async fn put(
     InPath(caller): InPath<String>,
     body: Body,
 ) -> Result<Json, Refusal> {
+    identity(&caller)?;
     let fields = Fields::read(body, &["rule", "quota", "burst", "limit", "ttl"]).await?;
     let rule = fields.needed_text("rule", "a rule's name")?.to_owned();
     let ttl = fields.length("ttl")?;
@@ -110,6 +111,7 @@ pub(super) async fn delete(
     InPath(caller): InPath<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Json, Refusal> {
+    identity(&caller)?;
     let query = Query::read(query.as_deref(), &["rule"])?;
     let only = query.given("rule").map(str::to_owned);
     let cleared = shared.aside(move |shared| {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tidegate_core::Usage;
 use tidegate_policy::policy::{Limit, Rule};
 use tidegate_policy::record::{cost_json, millis_json};
+use tidegate_policy::{escaped, is_hidden};
 
 use super::answer::{Json, Refusal};
 use super::input::InPath;
@@ -44,6 +45,12 @@ pub(super) async fn delete(
 
 fn found(station: &dyn Station, name: &str, key: &str) -> Result<(std::sync::Arc<Rule>, Usage), Refusal> {
     known(station, name)?;
+    if let Some(hidden) = key.chars().find(|character| is_hidden(*character)) {
+        let shown = escaped(hidden.encode_utf8(&mut [0; 4])).into_owned();
+        return Err(Refusal::bad(format!(
+            "the key has the character `{shown}`, which is not seen as itself"
+        )));
+    }
     let policy = station.gate().policy();
     let rule = policy.rules.iter().find(|rule| rule.name == name);
     if let Some(Limit::Shed(_)) = rule.map(|rule| &rule.limit) {

@@ -7,7 +7,11 @@
 //!   the page's. But it still sends the page's name as the host. So without a token we answer only those who
 //!   call us by a loopback name or by the address we listen on.
 //! - *Forged requests*: a page posts to us without wanting the answer. But the browser adds the page's origin. So what
-//!   changes something is refused when its origin is another host than ours.
+//!   changes something is refused when its origin is another host than ours, or when the browser says that another
+//!   site's page asks.
+//!
+//! And a page can send only some media types without asking first, so a body must say that it is JSON, or one of the
+//! spellings of a policy where that is what is sent. A page that sends those asks first, and nobody answers.
 //!
 //! Whoever has the token is believed whatever the host. `/livez` and `/readyz` tell nothing and are open to all.
 
@@ -18,8 +22,11 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING,
+    WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -97,17 +104,24 @@ pub(super) async fn guard(State(shared): State<Shared>, request: Request, next: 
     if matches!(request.uri().path(), "/livez" | "/readyz") {
         return next.run(request).await;
     }
-    let headers = request.headers();
-    let allowed = match &shared.token {
-        Some(token) => has_token(headers, token),
-        None => has_our_host(headers, shared.address.ip()),
-    };
-    let allowed =
-        allowed.and_then(|()| if request.method().is_safe() { Ok(()) } else { has_our_origin(headers) });
-    match allowed {
+    match may_ask(&shared, &request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
+}
+
+fn may_ask(shared: &Shared, request: &Request) -> Result<(), Refusal> {
+    let headers = request.headers();
+    match &shared.token {
+        Some(token) => has_token(headers, token)?,
+        None => has_our_host(request, shared.address.ip())?,
+    }
+    if request.method().is_safe() {
+        return Ok(());
+    }
+    has_our_origin(headers)?;
+    is_from_our_site(headers)?;
+    has_our_type(request.uri().path(), headers)
 }
 
 fn has_token(headers: &HeaderMap, token: &Token) -> Result<(), Refusal> {
@@ -127,9 +141,11 @@ fn has_token(headers: &HeaderMap, token: &Token) -> Result<(), Refusal> {
     }
 }
 
-fn has_our_host(headers: &HeaderMap, bound: IpAddr) -> Result<(), Refusal> {
-    let host = only(headers, &HOST).and_then(host_of);
-    if host.is_some_and(|host| is_ours(host, bound)) {
+fn has_our_host(request: &Request, bound: IpAddr) -> Result<(), Refusal> {
+    let host = only(request.headers(), &HOST).and_then(host_of);
+    // A whole URL may stand in the first line, whose host counts then.
+    let named = request.uri().host().is_none_or(|host| is_ours(host, bound));
+    if named && host.is_some_and(|host| is_ours(host, bound)) {
         return Ok(());
     }
     let detail = "without a token only loopback names and addresses are answered, so that no page in a browser can ask: \
@@ -159,8 +175,35 @@ fn has_our_origin(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::FORBIDDEN, detail))
 }
 
+/// What a browser says of itself: whether the page that asks is of this origin, or nobody's.
+fn is_from_our_site(headers: &HeaderMap) -> Result<(), Refusal> {
+    let site = HeaderName::from_static("sec-fetch-site");
+    if !headers.contains_key(&site) || matches!(only(headers, &site), Some("same-origin" | "none")) {
+        return Ok(());
+    }
+    let detail = "the request comes from a page of another site, which may not change anything here";
+    Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+}
+
+/// Whether what is sent says that it is what is taken there. Policies have several spellings, and their own check.
+fn has_our_type(path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+    let is_policy = matches!(path, "/api/v1/policy" | "/api/v1/policy/check");
+    let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0");
+    let is_empty = is_empty && !headers.contains_key(TRANSFER_ENCODING);
+    if is_policy || is_empty && !headers.contains_key(CONTENT_TYPE) {
+        return Ok(());
+    }
+    let written = only(headers, &CONTENT_TYPE).unwrap_or_default();
+    if written.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    let found = if written.is_empty() { "nothing".to_owned() } else { format!("`{written}`") };
+    let detail = format!("the content-type says {found}; it must be `application/json`");
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
 /// The field's value, if it has just one line.
-fn only<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Option<&'a str> {
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut lines = headers.get_all(name).iter();
     let first = lines.next()?;
     if lines.next().is_some() { None } else { first.to_str().ok() }

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tidegate_policy::identity_fault;
 use tidegate_policy::quantity::{Length, QuotaText};
 
 use super::answer::Refusal;
@@ -44,6 +45,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let path = Path::from_request_parts(parts, state).await;
         path.map(|Path(found)| Self(found)).map_err(|problem| Refusal::bad(problem.body_text()))
+    }
+}
+
+/// A caller's identity as an operator may write it.
+pub(super) fn identity(written: &str) -> Result<&str, Refusal> {
+    match identity_fault(written) {
+        None => Ok(written),
+        Some(fault) => Err(Refusal::bad(format!("the caller's identity {fault}"))),
     }
 }
 

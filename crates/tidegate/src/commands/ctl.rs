@@ -179,7 +179,7 @@ fn wrong(
         page.write_all(&answer.body)?;
     } else {
         let text = answer.json()?;
-        errors.write_all(text["text"].as_str().unwrap_or_default().as_bytes())?;
+        errors.write_all(show::lines(&text["text"]).as_bytes())?;
         writeln!(errors, "{}", answer.complaint())?;
     }
     Ok(Ended::BadPolicy)

@@ -10,7 +10,8 @@ use std::net::IpAddr;
 
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use serde_json::{Map, Value, json};
-use tidegate_policy::{Attributes, Gate};
+use tidegate_policy::policy::KeySource;
+use tidegate_policy::{Attributes, Gate, Policy, identity_fault};
 use tidegate_proxy::forwarded_for;
 use tidegate_tower::Peer;
 use tidegate_tower::identify::identify_by;
@@ -92,6 +93,7 @@ impl Imagined {
     /// When the gateway would answer 400, with the reason.
     pub fn ask<T>(&self, gate: &Gate, question: impl FnOnce(&Attributes<'_>) -> T) -> Result<T, String> {
         let policy = gate.policy();
+        self.names_callers(&policy)?;
         let (server, headers) = (&policy.server, self.request.headers());
         let peer = self.from.map(|from| match from.to_canonical() {
             from if server.trusts(from) => Peer::new(forwarded_for(server, from, headers)).trusted(),
@@ -99,6 +101,24 @@ impl Imagined {
         });
         identify_by(&policy, peer, &self.request, question)
             .map_err(|unclear| format!("the gateway answers 400: {}", unclear.what))
+    }
+}
+
+impl Imagined {
+    /// Whether what would be part of a key is what it looks like: an answer shows it.
+    fn names_callers(&self, policy: &Policy) -> Result<(), String> {
+        let of_rules = policy.rules.iter().flat_map(|rule| &rule.key.0);
+        for source in policy.caller.0.iter().chain(of_rules) {
+            let KeySource::Header(name) = source else { continue };
+            for line in self.request.headers().get_all(name.as_str()) {
+                let identity = String::from_utf8_lossy(line.as_bytes());
+                // Without a value it is nobody's.
+                if let Some(fault) = identity_fault(&identity).filter(|_| !identity.is_empty()) {
+                    return Err(format!("the identity in `{name}` {fault}"));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -52,7 +52,7 @@ fn pages_of_other_hosts_change_nothing() {
     let running = Running::start();
     let address = running.address();
     let switch = |origin: &str| {
-        let fields = format!("origin: {origin}\r\n");
+        let fields = format!("origin: {origin}\r\ncontent-type: application/json\r\n");
         ask_with(address, "PATCH /api/v1/rules/per_key", &fields, r#"{"mode": "shadow"}"#)
     };
     for origin in ["http://evil.example", "null", "http://127.0.0.1:1"] {
@@ -63,6 +63,88 @@ fn pages_of_other_hosts_change_nothing() {
     assert_eq!(switch(&format!("http://{address}")).status, 200);
     let looking = ask_with(address, "GET /api/v1/rules", "origin: http://evil.example\r\n", "");
     assert_eq!((looking.status, looking.field("access-control-allow-origin")), (200, None));
+}
+
+#[test]
+fn pages_of_other_sites_change_nothing_whatever_they_send() {
+    let running = Running::start();
+    let switch = |fields: &str| {
+        let body = r#"{"mode": "shadow"}"#;
+        ask_with(running.address(), "PATCH /api/v1/rules/per_key", fields, body)
+    };
+    let json = "content-type: application/json\r\n";
+    for site in ["cross-site", "same-site", "CROSS-SITE", "", "none\r\nsec-fetch-site: cross-site"] {
+        let answer = switch(&format!("{json}sec-fetch-site: {site}\r\n"));
+        assert_eq!(answer.status, 403, "{site}");
+        assert!(answer.detail().starts_with("the request comes from a page of another site"), "{answer:?}");
+    }
+    for other in [
+        "",
+        "content-type: text/plain\r\n",
+        "content-type: application/x-www-form-urlencoded\r\n",
+        "content-type: text/plain; application/json\r\n",
+        "content-type: application/json\r\ncontent-type: text/plain\r\n",
+    ] {
+        let answer = switch(other);
+        assert_eq!(answer.status, 415, "{other}");
+        assert!(answer.detail().ends_with("it must be `application/json`"), "{answer:?}");
+    }
+    let form = "content-type: application/x-www-form-urlencoded\r\n";
+    assert_eq!(ask_with(running.address(), "POST /api/v1/drain", form, "").status, 415);
+    let rules = get(running.address(), "/api/v1/rules").json();
+    assert_eq!(rules["rules"][0]["mode"], "enforce", "{rules:#}");
+    assert_eq!(get(running.address(), "/readyz").status, 200);
+    let charset = "content-type: Application/JSON; charset=utf-8\r\nsec-fetch-site: same-origin\r\n";
+    assert_eq!(switch(charset).status, 200);
+}
+
+#[test]
+fn a_whole_url_in_the_first_line_names_the_host_too() {
+    let running = Running::start();
+    let asked = |host: &str| get(running.address(), &format!("http://{host}/api/v1/status")).status;
+    assert_eq!((asked("evil.example"), asked("127.0.0.1")), (403, 200));
+}
+
+#[test]
+fn identities_that_are_not_what_they_look_like_are_refused() {
+    let running = Running::start();
+    let address = running.address();
+    let order = r#"{"rule": "per_key", "quota": "50/s", "ttl": "1h"}"#;
+    let long = "x".repeat(257);
+    for (identity, fault) in [
+        ("a%C2%9B2J", "has the character `\\u009b`"),
+        ("%E2%80%AEtxt", "has the character `\\u202e`"),
+        ("a%0Ab", "has the character `\\u000a`"),
+        ("a%7F", "has the character `\\u007f`"),
+        (long.as_str(), "has 257 bytes, more than 256"),
+    ] {
+        for answer in [
+            ask(address, &format!("PUT /api/v1/overrides/{identity}"), order),
+            ask(address, &format!("DELETE /api/v1/overrides/{identity}"), ""),
+        ] {
+            assert_eq!(answer.status, 400, "{answer:?}");
+            assert!(answer.detail().starts_with(&format!("the caller's identity {fault}")), "{answer:?}");
+        }
+    }
+    assert_eq!(get(address, "/api/v1/counters/per_key/a%C2%9B").status, 400);
+    assert_eq!(get(address, "/api/v1/overrides").json()["overrides"], serde_json::json!([]));
+    for identity in [r"a\u009b2J", r"\u202etxt", &long] {
+        let asked = format!(r#"{{"path": "/", "headers": {{"x-api-key": "{identity}"}}}}"#);
+        let answer = ask(address, "POST /api/v1/explain", &asked);
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.detail().starts_with("the identity in `x-api-key` has "), "{answer:?}");
+    }
+}
+
+#[test]
+fn what_strangers_send_is_escaped_in_every_answer() {
+    let running = Running::start();
+    running.station.requests("\u{9b}2J\u{202e}odd", 12);
+    for path in ["/api/v1/callers?sort=cost", "/api/v1/callers", "/api/v1/decisions"] {
+        let answer = get(running.address(), path);
+        assert!(answer.body.contains(r"\u009b2J\u202eodd"), "{answer:?}");
+        assert!(!answer.body.contains(['\u{9b}', '\u{202e}']), "{answer:?}");
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_wrong_policy_is_told_with_all_its_problems_and_changes_nothing() {
         form.detail()
             .starts_with("the content-type says `text/plain`; a policy's must be `application/toml`, ")
     );
-    assert_eq!(ask(address, "POST /api/v1/policy/check", POLICY).status, 415);
+    assert_eq!(ask_with(address, "POST /api/v1/policy/check", "", POLICY).status, 415);
 }
 
 #[test]

@@ -58,7 +58,8 @@ pub(crate) fn ask_with(address: SocketAddr, request: &str, fields: &str, body: &
 }
 
 pub(crate) fn ask(address: SocketAddr, request: &str, body: &str) -> Answer {
-    ask_with(address, request, "", body)
+    let json = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    ask_with(address, request, json, body)
 }
 
 pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {

@@ -185,7 +185,12 @@ fn an_explanation_is_the_gates_own_in_json_or_in_words() {
     assert_eq!(explained, expected.to_json());
     assert_eq!(explained["refused_by"], "per_key");
 
-    let words = ask_with(running.address(), "POST /api/v1/explain", "accept: text/plain\r\n", body);
+    let words = ask_with(
+        running.address(),
+        "POST /api/v1/explain",
+        "accept: text/plain\r\ncontent-type: application/json\r\n",
+        body,
+    );
     assert_eq!(words.body, expected.to_string());
     let twice = r#"{"path": "/", "headers": {"x-api-key": ["a", "b"]}, "client": "192.0.2.1"}"#;
     let twice = ask(running.address(), "POST /api/v1/explain", twice).json();

@@ -191,3 +191,16 @@ fn who_is_cut_off_by_us_is_told_from_who_went_away() {
         gateway.errors().so_far()
     );
 }
+
+#[test]
+fn what_terminals_would_carry_out_is_written_out() {
+    let rule = "[caller]\nfrom = [\"header:x-api-key\"]\n[rule.r]\nkey = \"caller\"\nquota = \"10/s\"\n";
+    let upstream = Upstream::ok();
+    let gateway = Gateway::before(
+        &upstream,
+        &format!("{rule}[telemetry.access_log]\nto = \"stdout\"\nsample_accepted = \"100%\"\n"),
+    );
+    assert_eq!(gateway.get("/", &[("x-api-key", "a\u{9b}2J\u{202e}b")]).status(), 200);
+    let line = gateway.output().find(|line| line.contains("\"caller\"")).expect("it is logged");
+    assert!(line.contains(r#""caller":"a\u009b2J\u202eb""#), "{line}");
+}

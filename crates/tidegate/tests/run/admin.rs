@@ -127,7 +127,8 @@ fn a_refused_caller_can_ask_why() {
     assert_eq!(listed["decisions"][0]["id"], id.as_str());
 
     let request = r#"{"path": "/v1/items", "headers": {"x-api-key": "ann"}}"#;
-    let explained = gateway.ask_with("POST", "/api/v1/explain", &[("accept", "text/plain")], request);
+    let words = [("accept", "text/plain"), ("content-type", "application/json")];
+    let explained = gateway.ask_with("POST", "/api/v1/explain", &words, request);
     assert!(
         explained.text().starts_with("GET /v1/items would be refused by rule `per_key`"),
         "{explained:?}"

@@ -8,6 +8,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use serde_json::Value;
+use tidegate_policy::escaped;
 
 use super::Failure;
 use crate::admin::{MARK, Token};
@@ -135,7 +136,7 @@ impl Answer {
 
     /// What the other side says about why not.
     pub(super) fn complaint(&self) -> String {
-        let detail = self.json().ok().and_then(|value| Some(value["detail"].as_str()?.to_owned()));
+        let detail = self.json().ok().and_then(|value| Some(escaped(value["detail"].as_str()?).into_owned()));
         let token = "; give the token with --token-file, or in $TIDEGATE_TOKEN";
         match (self.status, detail) {
             (401, Some(detail)) => format!("{detail}{token}"),

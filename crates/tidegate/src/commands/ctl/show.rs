@@ -3,6 +3,7 @@
 mod overload;
 
 use serde_json::Value;
+use tidegate_policy::escaped;
 
 use self::overload::reading;
 use super::Ask;
@@ -31,7 +32,7 @@ pub(super) fn answer(ask: &Ask, answer: &Value) -> String {
         Ask::Counter { .. } => counter(answer),
         Ask::Decisions { .. } => decisions(list(&answer["decisions"])),
         Ask::Decision(_) => decision(answer),
-        Ask::Explain { .. } => text(&answer["text"]),
+        Ask::Explain { .. } => lines(&answer["text"]),
         Ask::Upstreams => overload::upstreams(answer),
         Ask::Capacity => overload::capacity(answer),
         Ask::Signals => overload::signals(answer),
@@ -44,7 +45,8 @@ pub(super) fn answer(ask: &Ask, answer: &Value) -> String {
         Ask::PolicyPut(_) => format!("taken as version {}\n", text(&answer["policy_version"])),
         Ask::PolicyCheck(_) => {
             let verdict = if answer["ok"] == true { "fine" } else { "not fine" };
-            format!("{}{verdict}. {}\n", text(&answer["text"]), text(&answer["summary"])).replace(" \n", "\n")
+            format!("{}{verdict}. {}\n", lines(&answer["text"]), text(&answer["summary"]))
+                .replace(" \n", "\n")
         }
     }
 }
@@ -194,14 +196,20 @@ fn joined(value: &Value) -> String {
     list(value).map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// What may be printed: control characters could move the cursor.
+/// Lines that may be printed.
+pub(super) fn lines(value: &Value) -> String {
+    let lines = value.as_str().unwrap_or_default().lines();
+    lines.map(|line| format!("{}\n", escaped(line))).collect()
+}
+
+/// What may be printed on one line: control characters could move the cursor.
 fn text(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    text.chars().map(|shown| if shown.is_control() && shown != '\n' { ' ' } else { shown }).collect()
+    escaped(&text).into_owned()
 }
 
 /// Columns as wide as their widest cell.
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_move_the_cursor_is_a_space() {
-        assert_eq!(text(&json!("a\u{1b}[2Jb")), "a [2Jb");
+    fn what_would_move_the_cursor_is_written_out() {
+        assert_eq!(text(&json!("a\u{1b}[2Jb")), r"a\u001b[2Jb");
     }
 }
