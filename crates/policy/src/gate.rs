@@ -70,7 +70,7 @@ pub(crate) use self::store::Ticket;
 pub use self::turning::Turned;
 use self::walk::{Ambiguous, Asks, Walk};
 pub use self::who::Who;
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Headers};
 use crate::decision::{Admitted, Cause, Decision, Mets, Refused};
 use crate::policy::{Limit, Policy};
 
@@ -279,6 +279,13 @@ impl Gate {
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.current.read().plan.policy)
+    }
+
+    /// Whether a header field that the policy matches has several lines.
+    #[must_use]
+    pub fn matches_repeated(&self, headers: &dyn Headers) -> bool {
+        let held = self.current.read();
+        held.plan.matches_headers && held.plan.policy.matches_repeated(headers)
     }
 
     /// The policy's number: one, and one more with every policy taken.

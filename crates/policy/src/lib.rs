@@ -15,6 +15,7 @@
 //! | numbers with units | [`quantity`] |
 //! | schema, reference and defaults, all from the declared keys | [`schema()`], [`mod@reference`], [`effective()`] |
 //! | the facts about a request that rules may look at | [`attributes`] |
+//! | the one spelling of a path | [`path`] |
 //!
 //! Nothing here reads a file, a clock or the environment. Drivers bring the text, the moment and the roll.
 
@@ -28,6 +29,7 @@ pub mod explain;
 mod flags;
 pub mod gate;
 mod identity;
+pub mod path;
 pub mod policy;
 pub mod problem;
 mod purpose;

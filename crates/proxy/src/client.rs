@@ -19,8 +19,7 @@ use tidegate_policy::policy::{ClientAddress, Server};
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The address of whoever a trusted peer forwards for.
-#[must_use]
-pub fn forwarded_for(server: &Server, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+pub(crate) fn forwarded_for(server: &Server, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     match server.client_address {
         ClientAddress::XForwardedFor => walk(server, peer, headers.get_all(X_FORWARDED_FOR), |hop| hop),
         ClientAddress::Forwarded => walk(server, peer, headers.get_all(header::FORWARDED), for_of),

@@ -90,7 +90,7 @@ pub fn served(bytes: &[u8], piece: usize) -> Vec<Seen> {
     let watch = Arc::new(Watch::new(Arc::new(Ticks::new(Now::default()))));
     let limits = Limits { max_header_bytes: 64 * 1024, max_headers: 128 };
     let serve = |asked: Asked<'_, '_>| {
-        let request = asked.ok().and_then(|request| request.whole().ok());
+        let request = asked.ok().and_then(|request| request.whole().ok()).map(|(request, _)| request);
         http1::Begun::Serving(answer(request, &seen))
     };
     let mut connection = http1::Connection::new(Given::new(bytes, piece), limits, watch, serve);

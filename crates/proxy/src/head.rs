@@ -3,6 +3,8 @@
 //! Fields that are meant for the next hop only end here (RFC 9110 §7.6.1); what could be read in two ways is refused
 //! before anything is sent on; and everybody on the way says that it was there.
 
+pub(crate) mod fields;
+
 use std::net::IpAddr;
 
 use http::header::{self, Entry};
@@ -10,14 +12,17 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use tidegate_policy::Field;
 use tidegate_policy::policy::{ClientAddress, Endpoint};
+use tidegate_tower::identify::{BLANKS, authority, has_blanks, method};
 
+use self::fields::{Meant, SentBy};
 use crate::client::{X_FORWARDED_FOR, node};
-use crate::connection::http1::RawRequest;
+use crate::connection::http1::{RawRequest, STAR, check_signs, may_be_ended};
 use crate::http1::Flaw;
-use crate::http1::lines::members;
+use crate::http1::lines::words;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const MAX_FORWARDS: HeaderName = HeaderName::from_static("max-forwards");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
@@ -33,6 +38,9 @@ pub(crate) trait Outline {
     fn uri(&self) -> &Uri;
     fn version(&self) -> Version;
     fn host(&self) -> Option<Field<'_>>;
+
+    /// Looks at what is not looked at while a request is read.
+    fn check_written(&self) -> Result<(), Flaw>;
 }
 
 impl<B> Outline for Request<B> {
@@ -50,6 +58,17 @@ impl<B> Outline for Request<B> {
 
     fn host(&self) -> Option<Field<'_>> {
         Field::of_lines(self.headers().get_all(header::HOST).iter().map(HeaderValue::as_bytes))
+    }
+
+    fn check_written(&self) -> Result<(), Flaw> {
+        if self.version() != Version::HTTP_2 {
+            return Ok(());
+        }
+        if self.uri().path() == "*" && self.method() != Method::OPTIONS {
+            return Err(STAR);
+        }
+        check_signs(self.uri().path().as_bytes())?;
+        if self.headers().values().any(has_blanks) { Err(BLANKS.what) } else { Ok(()) }
     }
 }
 
@@ -69,37 +88,83 @@ impl Outline for RawRequest<'_, '_> {
     fn host(&self) -> Option<Field<'_>> {
         self.head.host()
     }
+
+    fn check_written(&self) -> Result<(), Flaw> {
+        Ok(())
+    }
 }
 
-/// Finds what could be read in two ways; says it in a sentence for the caller.
-pub(crate) fn check(request: &impl Outline) -> Result<(), Flaw> {
-    if request.method() == Method::CONNECT {
-        return Err("this gateway opens no tunnels");
+/// Why a request is not served here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It could be read in two ways.
+    Unclear(Flaw),
+    /// It asks what its way looks like, which is nobody's business.
+    Trace,
+}
+
+impl From<Flaw> for Unfit {
+    fn from(flaw: Flaw) -> Self {
+        Self::Unclear(flaw)
     }
-    if request.uri().authority().is_some_and(|authority| authority.as_str().contains('@')) {
+}
+
+/// The host a request is sent on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SentHost {
+    /// As its field has it.
+    Written,
+    /// In its one spelling.
+    Named(String),
+    /// It names none.
+    Nowhere,
+}
+
+/// Finds what could be read in two ways; says it in a sentence for the caller. Otherwise gives the host.
+pub(crate) fn check(request: &impl Outline) -> Result<SentHost, Unfit> {
+    match *request.method() {
+        Method::CONNECT => return Err("this gateway opens no tunnels".into()),
+        Method::TRACE => return Err(Unfit::Trace),
+        _ if method::is_misspelt(request.method()) => {
+            return Err("the method is a registered one in another case".into());
+        }
+        _ => {}
+    }
+    request.check_written()?;
+    Ok(host(request)?)
+}
+
+fn host(request: &impl Outline) -> Result<SentHost, Flaw> {
+    const NO_HOST: Flaw = "the Host field is no host";
+    let canonical = |host| authority::canonical(host).ok_or(NO_HOST);
+    let (target, field) = (request.uri().authority(), request.host());
+    if target.is_some_and(|target| target.as_str().contains('@')) {
         return Err("the target of the request names a user");
     }
-    match (request.host(), request.version()) {
-        (Some(host), _) if host.is_repeated => Err("the request has more than one Host field"),
-        (None, Version::HTTP_11) => Err("the request has no Host field"),
-        (Some(host), Version::HTTP_2) if !agrees(request.uri(), host.first) => {
-            Err("the Host field is not the authority of the request")
+    if field.is_some_and(|field| field.is_repeated) {
+        return Err("the request has more than one Host field");
+    }
+    match (target, field, request.version()) {
+        (_, None, Version::HTTP_11) => Err("the request has no Host field"),
+        (None, None, Version::HTTP_2) => Err("the request names no host"),
+        (None, None, _) => Ok(SentHost::Nowhere),
+        (None, Some(field), _) => {
+            let host = canonical(field.first)?;
+            let is_written = host.as_bytes() == field.first;
+            Ok(if is_written { SentHost::Written } else { SentHost::Named(host.into_owned()) })
         }
-        (Some(host), _) if !is_host(host.first) => Err("the Host field is no host"),
-        _ => Ok(()),
+        (Some(target), field, version) => {
+            let host = canonical(target.as_str().as_bytes())?;
+            if let Some(field) = field
+                && canonical(field.first)? != host
+                && version == Version::HTTP_2
+            {
+                return Err("the Host field is not the authority of the request");
+            }
+            Ok(SentHost::Named(host.into_owned()))
+        }
     }
 }
-
-fn agrees(uri: &Uri, host: &[u8]) -> bool {
-    uri.authority().is_none_or(|authority| authority.as_str().as_bytes().eq_ignore_ascii_case(host))
-}
-
-/// What may stand in a host: no path, no user, no list.
-fn is_host(host: &[u8]) -> bool {
-    !host.iter().any(|byte| IN_NO_HOST[usize::from(*byte)])
-}
-
-const IN_NO_HOST: [bool; 256] = members(b"/@, \t?#\\");
 
 /// The protocol a request asks to turn to, in lower case; none if it does not.
 pub(crate) fn upgrade_of(headers: &HeaderMap) -> Option<String> {
@@ -140,7 +205,7 @@ pub(crate) fn count_forwards<B>(request: &mut Request<B>) -> Forwards {
 ///
 /// One look over the names says what there is to do; for most messages that is one removal or none.
 pub(crate) fn strip(headers: &mut HeaderMap, is_upgrade: bool) {
-    let mut found = [const { None::<HeaderName> }; 5];
+    let mut found = [const { None::<HeaderName> }; 6];
     for name in headers.keys() {
         let place = match *name {
             header::CONNECTION => 0,
@@ -148,15 +213,16 @@ pub(crate) fn strip(headers: &mut HeaderMap, is_upgrade: bool) {
             header::UPGRADE => 2,
             _ if *name == KEEP_ALIVE => 3,
             _ if *name == PROXY_CONNECTION => 4,
+            _ if *name == HTTP2_SETTINGS => 5,
             _ => continue,
         };
         found[place] = Some(name.clone());
     }
     if found[0].is_some() {
         // Nearly always empty, and then it takes no memory.
-        let lines = headers.get_all(header::CONNECTION).iter().filter_map(|line| line.to_str().ok());
-        let named: Vec<HeaderName> =
-            lines.flat_map(|line| line.split(',')).filter_map(|name| ends_here(name.trim())).collect();
+        let lines = headers.get_all(header::CONNECTION).iter();
+        let words = lines.flat_map(|line| words(line.as_bytes())).filter(|word| may_be_ended(word));
+        let named: Vec<HeaderName> = words.filter_map(|word| HeaderName::from_bytes(word).ok()).collect();
         for name in named {
             headers.remove(name);
         }
@@ -174,15 +240,6 @@ pub(crate) fn strip(headers: &mut HeaderMap, is_upgrade: bool) {
     if is_upgrade {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     }
-}
-
-/// A field that `Connection` says is for us alone. What every message needs is not: naming it there is an attempt
-/// to have it taken away.
-fn ends_here(name: &str) -> Option<HeaderName> {
-    let is_usual =
-        ["keep-alive", "close", "upgrade", "te"].iter().any(|usual| name.eq_ignore_ascii_case(usual));
-    let name: HeaderName = if is_usual { return None } else { name.parse().ok()? };
-    (name != header::HOST && name != header::CONTENT_LENGTH).then_some(name)
 }
 
 /// Keeps of `TE` what goes on: the caller's word that it takes trailers.
@@ -220,35 +277,78 @@ impl Hop {
         let peer = peer.unwrap_or(HeaderValue::from_static("unknown"));
         Self { peer, address, is_trusted, is_tls }
     }
+
+    /// How the request came.
+    pub(crate) const fn scheme(&self) -> &'static str {
+        if self.is_tls { "https" } else { "http" }
+    }
 }
 
-/// Makes a request ready to be sent on.
-pub(crate) fn send_on<B>(request: &mut Request<B>, hop: &Hop, says: ClientAddress, is_upgrade: bool) {
-    let is_h2 = request.version() == Version::HTTP_2;
-    let via = if is_h2 { VIA_2 } else { VIA_1_1 };
-    take_authority(request);
-    if is_h2 {
+/// The protocol that a request asks to turn to. It waits among the request's extensions until it is known whether its
+/// route allows that.
+#[derive(Clone, Debug)]
+struct WantedUpgrade(String);
+
+/// Makes the head of a request what will be sent on, but for what no rule can look at: so whoever decides about it, sees
+/// what the service will see.
+pub(crate) fn arrange<B>(
+    request: &mut Request<B>,
+    host: SentHost,
+    hop: &Hop,
+    (meant, says): (&Meant, ClientAddress),
+) {
+    set_host(request, host);
+    if request.headers().contains_key(header::UPGRADE)
+        && let Some(wanted) = upgrade_of(request.headers())
+    {
+        request.extensions_mut().insert(WantedUpgrade(wanted));
+    }
+    if request.version() == Version::HTTP_2 {
         join_cookies(request.headers_mut());
     }
     let headers = request.headers_mut();
-    strip(headers, is_upgrade);
+    strip(headers, false);
     keep_trailers(headers);
+    let from = SentBy { is_trusted: hop.is_trusted, says };
+    let ends = |name: &&HeaderName| !meant.goes_on(name.as_str(), from);
+    // Nearly always empty, and then it takes no memory.
+    let ending: Vec<HeaderName> = headers.keys().filter(ends).cloned().collect();
+    for name in ending {
+        headers.remove(name);
+    }
     headers.reserve(ADDED);
+    if says != ClientAddress::Forwarded && !(hop.is_trusted && headers.contains_key(X_FORWARDED_PROTO)) {
+        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(hop.scheme()));
+    }
+}
+
+/// The protocol that an arranged request asks to turn to.
+pub(crate) fn wanted_upgrade<B>(request: &Request<B>) -> Option<&str> {
+    request.extensions().get().map(|WantedUpgrade(wanted)| wanted.as_str())
+}
+
+/// Lets an arranged request turn to the protocol it asks for.
+pub(crate) fn let_upgrade<B>(request: &mut Request<B>) {
+    let Some(WantedUpgrade(wanted)) = request.extensions_mut().remove() else { return };
+    if let Ok(wanted) = HeaderValue::try_from(wanted) {
+        request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        request.headers_mut().insert(header::UPGRADE, wanted);
+    }
+}
+
+/// Says in an arranged request who was on its way.
+pub(crate) fn send_on<B>(request: &mut Request<B>, hop: &Hop, says: ClientAddress) {
+    let via = if request.version() == Version::HTTP_2 { VIA_2 } else { VIA_1_1 };
+    let headers = request.headers_mut();
     headers.append(header::VIA, via);
-    let proto = if hop.is_tls { "https" } else { "http" };
     match says {
         ClientAddress::Forwarded => {
-            let element = format!("for={};proto={proto}", node(hop.address));
+            let element = format!("for={};proto={}", node(hop.address), hop.scheme());
             if let Ok(element) = HeaderValue::try_from(element) {
                 headers.append(header::FORWARDED, element);
             }
         }
-        ClientAddress::XForwardedFor | ClientAddress::ProxyProtocol => {
-            append_peer(headers, &hop.peer);
-            if !hop.is_trusted || !headers.contains_key(X_FORWARDED_PROTO) {
-                headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(proto));
-            }
-        }
+        ClientAddress::XForwardedFor | ClientAddress::ProxyProtocol => append_peer(headers, &hop.peer),
     }
     *request.version_mut() = Version::HTTP_11;
 }
@@ -271,15 +371,33 @@ fn append_peer(headers: &mut HeaderMap, peer: &HeaderValue) {
     }
 }
 
-/// Where the request's target has an authority, it is the host; what is sent on has it in the field alone.
-fn take_authority<B>(request: &mut Request<B>) {
-    let Some(authority) = request.uri().authority() else { return };
-    let host = HeaderValue::try_from(authority.as_str());
-    let path = request.uri().path_and_query().cloned();
-    if let Ok(host) = host {
+/// What is sent on has its host in the field alone.
+fn set_host<B>(request: &mut Request<B>, host: SentHost) {
+    if let SentHost::Named(host) = host
+        && let Ok(host) = HeaderValue::try_from(host)
+    {
         request.headers_mut().insert(header::HOST, host);
     }
+    let (authority, path) = (request.uri().authority(), request.uri().path_and_query());
+    // `http://a?x` has no slash, and over HTTP/2 a path may have none either.
+    let is_bare = path.is_some_and(|path| path.as_str().starts_with('?'));
+    if authority.is_none() && !is_bare {
+        return;
+    }
+    let whole = path.cloned().filter(|_| !is_bare);
+    let path = whole.or_else(|| PathAndQuery::try_from(format!("/{}", path?.as_str())).ok());
     *request.uri_mut() = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+}
+
+/// The same target with another path.
+pub(crate) fn with_path(uri: &Uri, path: &str) -> Result<Uri, Flaw> {
+    let mut parts = uri.clone().into_parts();
+    let target = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    parts.path_and_query = Some(PathAndQuery::try_from(target).map_err(|_| "the path cannot be sent on")?);
+    Uri::from_parts(parts).map_err(|_| "the path cannot be sent on")
 }
 
 /// HTTP/2 may cut cookies into crumbs, a line each; HTTP/1 knows only one line (RFC 9113 §8.2.3).
@@ -323,7 +441,9 @@ mod tests {
 
     fn sent_on(request: http::request::Builder) -> Request<()> {
         let mut request = request.body(()).unwrap();
-        send_on(&mut request, &hop(), ClientAddress::XForwardedFor, false);
+        let host = check(&request).unwrap();
+        arrange(&mut request, host, &hop(), (&Meant::default(), ClientAddress::XForwardedFor));
+        send_on(&mut request, &hop(), ClientAddress::XForwardedFor);
         request
     }
 
@@ -358,7 +478,8 @@ mod tests {
 
     #[test]
     fn everybody_on_the_way_is_named() {
-        let request = Request::get("/").header("x-forwarded-for", "a").header("x-forwarded-for", "b");
+        let request = Request::get("/").header("host", "a");
+        let request = request.header("x-forwarded-for", "a").header("x-forwarded-for", "b");
         let request = sent_on(request.header("via", "1.0 first").header("x-forwarded-proto", "https"));
         assert_eq!(request.headers()["x-forwarded-for"], "a, b, 203.0.113.7");
         assert_eq!(request.headers()["x-forwarded-proto"], "http", "a stranger is not believed");
@@ -376,8 +497,10 @@ mod tests {
 
     #[test]
     fn crumbs_of_cookies_are_joined() {
-        let request =
-            Request::get("/").version(Version::HTTP_2).header("cookie", "a=1").header("cookie", "b=2");
+        let request = Request::get("http://a/")
+            .version(Version::HTTP_2)
+            .header("cookie", "a=1")
+            .header("cookie", "b=2");
         let request = sent_on(request);
         assert_eq!(request.headers().get_all("cookie").iter().collect::<Vec<_>>(), ["a=1; b=2"]);
     }

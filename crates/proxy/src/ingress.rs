@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! 1 head.rs        may it be read in two ways?                                  400, nothing is sent on
-//! 2 client.rs      for whom is it sent?                                         -> Peer
+//!                  what was meant for us ends here; what is left is what will be sent on, and what rules see
+//! 2 client.rs      for whom is it sent?                                         -> address
 //! 3 the gate       all rules, one clock reading                                 refused: 429 or 503
 //! 4 way.rs         a place at the upstream, at once or after a wait             refused: 503, or the route's cheaper answer
 //! 5 forward.rs     a rule that shapes lets it wait
-//! 6 head.rs        what was meant for us ends here; who was on the way is added
+//! 6 head.rs        who was on the way is added
 //! 7 upstream.rs    an endpoint, a connection, the answer's head                 502, 503, 504
 //! 8 unbroken.rs    a caller that goes meanwhile leaves the upstream at work
 //! 9 answer.rs      the answer goes back, the permit on its body
@@ -21,22 +22,24 @@ mod way;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::Guard;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use tidegate_core::Refusal;
 use tidegate_policy::policy::{DegradeWhen, Route};
 use tidegate_policy::{Admitted, Attributes, Cause, Decision, Now, Record, Refused, Turned};
 use tidegate_tower::bulkhead::Entering;
+use tidegate_tower::identify::Unclear;
 use tidegate_tower::respond::{Page, Speech, Trouble};
-use tidegate_tower::{Admission, Clock, Peer};
+use tidegate_tower::{Admission, Clock};
 
 pub(crate) use self::answer::AnswerBody;
 use self::answer::{Logged, Noted, Ticket};
 use self::forward::{Forward, Unready};
-use self::heard::Heard;
+use self::heard::{Heard, Sending};
 use self::way::{Undecided, Way};
 use crate::chance;
 use crate::client;
@@ -44,7 +47,7 @@ use crate::connection::Caller;
 use crate::connection::http1::body::CallerBody;
 use crate::connection::http1::{Asked, Begun, Unserved};
 use crate::figures::RouteFigures;
-use crate::head::{self, Hop};
+use crate::head::{self, Hop, SentHost, Unfit};
 use crate::listen::protocol_errors::ProtocolError;
 use crate::settings::Settings;
 
@@ -82,6 +85,9 @@ enum Answer<P> {
     /// Boxed, so that everything on its way stays small.
     Response(Box<Response<AnswerBody>>),
 }
+
+/// What is said to be allowed where TRACE is not. Services may allow less, and more.
+const ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Serves one request as it was read. Everything up to the decision happens at once, so that a refusal is no more than
 /// an answer; only what is sent on has to wait for others.
@@ -163,47 +169,54 @@ impl<'a> Walk<'a> {
     }
 
     /// What is sent on, or the answer.
-    fn go<P: Written>(self, request: impl Heard) -> Result<Box<Forward>, Answer<P>> {
+    fn go<P: Written>(self, mut request: impl Heard) -> Result<Box<Forward>, Answer<P>> {
         self.caller.watch.begin();
-        if let Err(what) = head::check(&request) {
-            return Err(self.unsound(what));
-        }
+        let host = match head::check(&request) {
+            Ok(SentHost::Nowhere) if self.settings.identify.looks_at_hosts() => {
+                return Err(self.unsound("the request names no host"));
+            }
+            Ok(host) => host,
+            Err(Unfit::Unclear(what)) => return Err(self.unsound(what)),
+            Err(Unfit::Trace) => return Err(self.untraced()),
+        };
         // Over HTTP/1 the parser has counted them.
         if request.fields() > self.caller.listener.spec().max_headers {
             return Err(self.bare(ProtocolError::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
+        if let Err(unclear) = request.arrange(host, self.sending()) {
+            return Err(self.unclear(unclear));
+        }
         let Hop { address, is_trusted, .. } = self.caller.hop;
         if !is_trusted {
-            return self.pass(request, Peer::new(address), None);
+            return self.pass(request, address, None);
         }
-        let request = request.whole().map_err(|what| self.unsound(what))?;
+        let request = request.whole(self.sending()).map_err(|what| self.unsound(what))?;
         let client = client::forwarded_for(&self.settings.server, address, request.headers());
         let attempt = way::attempt(request.headers());
-        self.pass(request, Peer::new(client).trusted(), attempt)
+        self.pass(request, client, attempt)
+    }
+
+    fn sending(&self) -> Sending<'_> {
+        Sending { hop: &self.caller.hop, settings: &self.settings }
     }
 
     /// The same for a request of which it is known for whom it is sent, and which attempt it is.
     fn pass<P: Written>(
         self,
         request: impl Heard,
-        peer: Peer,
+        client: IpAddr,
         attempt: Option<u32>,
     ) -> Result<Box<Forward>, Answer<P>> {
         let ask = |attributes: &Attributes<'_>| self.ask(attributes, &request, attempt);
-        let (admission, ticket, way) = match request.identified(&self.settings.identify, peer, ask) {
+        let (admission, ticket, way) = match request.identified(client, self.sending(), ask) {
             Ok(Ok(asked)) => asked,
             Ok(Err(answer)) => {
                 request.end();
                 return Err(answer);
             }
-            Err(unclear) => {
-                self.caller.listener.breached(ProtocolError::Malformed);
-                let response = self.settings.respond.unclear(unclear, self.speech);
-                return Err(self.answer(response, None));
-            }
+            Err(unclear) => return Err(self.unclear(unclear)),
         };
-        let mut request = request.whole().map_err(|what| self.unsound(what))?;
-        self.drop_aliases(&mut request);
+        let request = request.whole(self.sending()).map_err(|what| self.unsound(what))?;
         let settings = Guard::into_inner(self.settings);
         let ready = self.now.moment;
         Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, way, ready, request }))
@@ -214,6 +227,21 @@ impl<'a> Walk<'a> {
         self.caller.listener.breached(ProtocolError::Malformed);
         let mut response = self.settings.respond.trouble(Trouble::Unclear(what), self.speech);
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        self.answer(response, None)
+    }
+
+    /// A request whose head can be read in two ways by others.
+    fn unclear<P>(&self, unclear: Unclear) -> Answer<P> {
+        self.caller.listener.breached(ProtocolError::Malformed);
+        let response = self.settings.respond.unclear(unclear, self.speech);
+        self.answer(response, None)
+    }
+
+    /// A request that would have been sent back with all it carries, and with what was added on the way.
+    fn untraced<P>(&self) -> Answer<P> {
+        let mut response = Response::new(Bytes::new());
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(ALLOWED));
         self.answer(response, None)
     }
 
@@ -229,17 +257,6 @@ impl<'a> Walk<'a> {
         let mut ticket = Ticket::new(Arc::clone(self.caller), noted);
         ticket.status(response.status());
         Answer::Response(Box::new(response.map(|text| AnswerBody::text(text, ticket))))
-    }
-
-    /// Takes away fields that a service could mistake for the key of a rule.
-    fn drop_aliases(&self, request: &mut Request<CallerBody>) {
-        if !self.settings.has_dashed_keys() {
-            return;
-        }
-        let is_alias = |name: &&HeaderName| self.settings.is_alias(name);
-        while let Some(alias) = request.headers().keys().find(is_alias).cloned() {
-            request.headers_mut().remove(alias);
-        }
     }
 
     /// Asks the gate, and then for a place at the upstream.

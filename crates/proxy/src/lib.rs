@@ -24,6 +24,7 @@ mod connection;
 mod criticality;
 mod degrade;
 pub mod figures;
+mod foreseen;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -42,8 +43,8 @@ mod upgrade;
 mod upstream;
 mod worker;
 
-pub use client::forwarded_for;
 pub use figures::Figures;
+pub use foreseen::foresee;
 pub use gateway::{Gateway, Parts, StartFailure, TakeFailure};
 pub use listen::can_bind;
 pub use listen::tls::{BadPem, Pem};

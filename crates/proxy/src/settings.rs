@@ -3,15 +3,12 @@
 //! Every worker has its own, with references of its own to what its requests hold on to: counting references to the
 //! same thing on two cores costs each request more than most of what it does.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, Response};
 use tidegate_core::Invalid;
-use tidegate_policy::policy::{
-    DegradeWhen, KeySource, Policy, Route, Server, SignalFrom, SignalName, SignalSpec,
-};
+use tidegate_policy::policy::{DegradeWhen, Policy, Route, Server, SignalFrom, SignalName, SignalSpec};
 use tidegate_policy::{Cause, Gate, Now, Refused, policy};
 use tidegate_tower::bulkhead::NewTerms;
 use tidegate_tower::respond::{Page, Speech};
@@ -21,6 +18,7 @@ use crate::chance;
 use crate::criticality;
 use crate::degrade::Degraded;
 use crate::figures::{RouteFigures, Routes};
+use crate::head::fields::Meant;
 use crate::upstream::{Connector, Upstream};
 
 #[derive(Clone, Debug)]
@@ -34,8 +32,8 @@ pub(crate) struct Settings {
     routes: Vec<Arc<RouteFigures>>,
     /// For requests that no route takes.
     pub(crate) no_route: Arc<RouteFigures>,
-    /// The fields that keys are made of and that have a dash, for which an underscore can be mistaken.
-    dashed_keys: Vec<HeaderName>,
+    /// The fields that mean something to the policy.
+    pub(crate) meant: Arc<Meant>,
     pub(crate) access_log: Option<policy::AccessLog>,
     /// Whether upstreams are told what requests were found to be.
     pub(crate) tells_criticality: bool,
@@ -62,7 +60,7 @@ impl Settings {
             upstreams: upstreams.to_vec(),
             routes: policy.routes.iter().map(|route| routes.of(&route.name, worker)).collect(),
             no_route: routes.of(NO_ROUTE, worker),
-            dashed_keys: dashed_keys(policy),
+            meant: Arc::new(Meant::new(policy)),
             access_log: policy.access_log.clone(),
             tells_criticality: criticality::is_known(policy),
             told_signals: policy.signals.iter().filter_map(told).collect(),
@@ -70,11 +68,12 @@ impl Settings {
         }
     }
 
-    /// The same, with the upstreams of `before` that are gone.
+    /// The same, with the upstreams of `before` that are gone, and what means something to either.
     pub(crate) fn joined(&self, before: &Self) -> Self {
         let is_gone = |upstream: &&Arc<Upstream>| self.upstream(&upstream.spec.name).is_none();
         let gone = before.upstreams.iter().filter(is_gone);
-        Self { upstreams: self.upstreams.iter().chain(gone).cloned().collect(), ..self.clone() }
+        let upstreams = self.upstreams.iter().chain(gone).cloned().collect();
+        Self { upstreams, meant: Arc::new(self.meant.joined(&before.meant)), ..self.clone() }
     }
 
     pub(crate) fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
@@ -116,22 +115,6 @@ impl Settings {
     /// The figures of a route. In the moment of a reload its name may be one we do not know yet.
     pub(crate) fn route(&self, name: &str) -> &Arc<RouteFigures> {
         self.routes.iter().find(|route| route.name() == name).unwrap_or(&self.no_route)
-    }
-
-    /// Whether a field's name is a key's with underscores for dashes: some services take the one for the other, and
-    /// a caller would have two identities.
-    pub(crate) fn is_alias(&self, name: &HeaderName) -> bool {
-        let name = name.as_str().as_bytes();
-        self.dashed_keys.iter().any(|key| {
-            let key = key.as_str().as_bytes();
-            key.len() == name.len()
-                && key != name
-                && key.iter().zip(name).all(|(key, name)| key == name || (*key == b'-' && *name == b'_'))
-        })
-    }
-
-    pub(crate) fn has_dashed_keys(&self) -> bool {
-        !self.dashed_keys.is_empty()
     }
 }
 
@@ -199,15 +182,3 @@ fn degraded(route: &Route) -> Option<(String, Degraded)> {
 
 /// What requests are counted under that no route takes.
 pub(crate) const NO_ROUTE: &str = "none";
-
-fn dashed_keys(policy: &Policy) -> Vec<HeaderName> {
-    let keys = policy.rules.iter().map(|rule| &rule.key).chain([&policy.caller]);
-    let names: BTreeSet<&str> = keys
-        .flat_map(|key| &key.0)
-        .filter_map(|source| match source {
-            KeySource::Header(name) if name.contains('-') => Some(&**name),
-            _ => None,
-        })
-        .collect();
-    names.into_iter().filter_map(|name| name.parse().ok()).collect()
-}

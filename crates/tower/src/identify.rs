@@ -5,22 +5,28 @@
 //! | attribute   | comes from |
 //! |-------------|------------|
 //! | method      | the request line |
-//! | path        | the request's target, with all spellings of one path made the same |
-//! | host        | the target, else the `Host` field; without the port |
-//! | headers     | the header fields |
+//! | path        | the request's target, with all spellings of one path made the [same](tidegate_policy::path) |
+//! | host        | the target, else the `Host` field; in [one spelling](authority), without the port |
+//! | headers     | the header fields; `host` is the same with the port, cookies over HTTP/2 are one line |
 //! | client      | the [`Peer`] among the request's extensions, which the server put there |
 //! | criticality | `x-criticality`, else `baggage`; from a trusted peer only, for everybody would be critical |
+//!
+//! What can be read in two ways is no attribute but [`Unclear`], and answered with 400.
 
-mod path;
+pub mod authority;
+pub mod method;
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use http::{HeaderMap, HeaderValue, Request, Version, header};
 use tidegate_core::Criticality;
-use tidegate_policy::policy::{CriticalitySource, KeySource};
+use tidegate_policy::path::{Canonical, canonical, without_parameters};
+use tidegate_policy::policy::CriticalitySource;
 use tidegate_policy::{Attributes, Field, Gate, Headers, Policy};
 
 /// Finds out what the gate is told of a request.
@@ -126,19 +132,44 @@ impl HttpIdentify {
         request: &Request<B>,
         question: impl FnOnce(&Attributes<'_>) -> T,
     ) -> Result<T, Unclear> {
-        told(peer, request, self.unclear_paths, || self.gate.policy(), question)
+        let is_repeated = |headers: &dyn Headers| self.gate.matches_repeated(headers);
+        told((peer, request), self.unclear_paths, || self.gate.policy(), is_repeated, question)
     }
 
-    /// Identifies a request of which there is no more than its head, and whose sender is not believed.
+    /// Identifies a request by its head as it will be sent on.
+    pub fn identify_head<T>(&self, head: &HeadFacts<'_>, question: impl FnOnce(&Attributes<'_>) -> T) -> T {
+        let said = |headers| said(&self.gate.policy(), headers);
+        question(&Attributes {
+            method: head.method,
+            path: as_path(head.path),
+            host: authority::without_port(head.authority),
+            headers: head.headers,
+            client: head.client,
+            criticality: head.believed.and_then(said),
+        })
+    }
+
+    /// Whether anything depends on the host.
+    #[must_use]
+    pub fn looks_at_hosts(&self) -> bool {
+        self.gate.policy().looks_at_hosts()
+    }
+
+    /// The path of a request as it is to be sent on; none where that is as it came.
     ///
     /// # Errors
-    /// When the request can be read in two ways, and a rule could be walked around.
-    pub fn identify_head<T>(
-        &self,
-        facts: &HeadFacts<'_>,
-        question: impl FnOnce(&Attributes<'_>) -> T,
-    ) -> Result<T, Unclear> {
-        facts.told(self.unclear_paths, || self.gate.policy(), || None, question)
+    /// When services read it in two ways, and the policy looks at paths.
+    pub fn path_to_send(&self, path: &str) -> Result<Option<String>, Unclear> {
+        if path == "*" {
+            return Ok(None);
+        }
+        let found = canonical(path);
+        if found == (Canonical { path: Cow::Borrowed(path), unclear: None }) && !path.contains(';') {
+            return Ok(None);
+        }
+        let policy = self.gate.policy();
+        check_path(&found, without_parameters(&found.path), self.unclear_paths, &policy)?;
+        Ok((found.path != path && policy.looks_at_paths()).then(|| found.path.into_owned()))
     }
 }
 
@@ -152,86 +183,127 @@ pub fn identify_by<B, T>(
     request: &Request<B>,
     question: impl FnOnce(&Attributes<'_>) -> T,
 ) -> Result<T, Unclear> {
-    told(peer, request, UnclearPaths::default(), || policy, question)
+    let is_repeated = |headers: &dyn Headers| policy.matches_repeated(headers);
+    told((peer, request), UnclearPaths::default(), || policy, is_repeated, question)
 }
 
-/// What the head of a request says, wherever it lies.
+/// The head of a request as it will be sent on, wherever it lies.
 #[derive(Clone, Copy)]
 pub struct HeadFacts<'a> {
     /// The method.
-    pub method: &'a Method,
-    /// The target.
-    pub uri: &'a Uri,
-    /// The value of the field `Host`. It is not looked at where the target names a host.
-    pub host: Option<&'a [u8]>,
+    pub method: &'a str,
+    /// The path, without the query.
+    pub path: &'a str,
+    /// The host in its [one spelling](authority::canonical), with its port; empty where there is none.
+    pub authority: &'a str,
     /// The header fields.
     pub headers: &'a dyn Headers,
     /// Who sent it.
     pub client: Option<IpAddr>,
+    /// The header fields of a peer that is believed in what it says of criticality.
+    pub believed: Option<&'a HeaderMap>,
 }
 
 impl fmt::Debug for HeadFacts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, uri, client, .. } = self;
+        let Self { method, path, authority, client, .. } = self;
         let mut facts = f.debug_struct("HeadFacts");
-        facts.field("method", method).field("uri", uri).field("client", client).finish_non_exhaustive()
+        facts.field("method", method).field("path", path).field("authority", authority);
+        facts.field("client", client).finish_non_exhaustive()
     }
 }
 
-/// Most requests are told without a look at the policy, so it is asked for only then.
+/// A request as it came, for a service that gets it so. Most are told without a look at the policy, so it is asked for
+/// only then.
 fn told<B, T, P: Deref<Target = Policy>>(
-    peer: Option<Peer>,
-    request: &Request<B>,
+    (peer, request): (Option<Peer>, &Request<B>),
     unclear_paths: UnclearPaths,
     policy: impl Fn() -> P,
+    is_repeated: impl FnOnce(&dyn Headers) -> bool,
     question: impl FnOnce(&Attributes<'_>) -> T,
 ) -> Result<T, Unclear> {
+    if method::is_misspelt(request.method()) {
+        return Err(Unclear { what: "the method is a registered one in another case" });
+    }
+    let is_h2 = request.version() == Version::HTTP_2;
+    if is_h2 && request.headers().values().any(has_blanks) {
+        return Err(BLANKS);
+    }
+    let authority = authority_of(request)?;
+    let found = canonical(request.uri().path());
+    let headers =
+        Fields { fields: request.headers(), authority: &authority, is_h2, cookies: OnceCell::new() };
+    let bare = without_parameters(request.uri().path());
+    if found.unclear.is_some() || bare.is_some() {
+        let other = bare.map(|bare| canonical(&bare).path.into_owned());
+        check_path(&found, other, unclear_paths, &policy())?;
+    }
+    if is_repeated(&headers) {
+        return Err(REPEATED);
+    }
     let is_trusted = peer.is_some_and(|peer| peer.is_trusted);
-    let (uri, host) = (request.uri(), || request.headers().get(header::HOST));
-    let facts = HeadFacts {
-        method: request.method(),
-        uri,
-        host: if uri.host().is_some() { None } else { host().map(HeaderValue::as_bytes) },
-        headers: &Fields(request.headers()),
+    Ok(question(&Attributes {
+        method: request.method().as_str(),
+        path: &found.path,
+        host: authority::without_port(&authority),
+        headers: &headers,
         client: peer.map(|peer| peer.address),
-    };
-    let criticality = || if is_trusted { said(&policy(), request.headers()) } else { None };
-    facts.told(unclear_paths, &policy, criticality, question)
+        criticality: if is_trusted { said(&policy(), request.headers()) } else { None },
+    }))
 }
 
-impl HeadFacts<'_> {
-    fn told<T, P: Deref<Target = Policy>>(
-        &self,
-        unclear_paths: UnclearPaths,
-        policy: impl Fn() -> P,
-        criticality: impl FnOnce() -> Option<Criticality>,
-        question: impl FnOnce(&Attributes<'_>) -> T,
-    ) -> Result<T, Unclear> {
-        let normal = path::normal(self.uri.path());
-        let is_refused = match unclear_paths {
-            UnclearPaths::RefuseWhereMatched => normal.is_unclear && looks_at_paths(&policy()),
-            UnclearPaths::Keep => false,
-        };
-        if is_refused {
-            return Err(Unclear { what: "the path has an escaped slash, backslash or NUL" });
-        }
-        Ok(question(&Attributes {
-            method: self.method.as_str(),
-            path: &normal.path,
-            host: self.host(),
-            headers: self.headers,
-            client: self.client,
-            criticality: criticality(),
-        }))
-    }
+/// What stands for the whole service, as a path: so it is one of all.
+fn as_path(path: &str) -> &str {
+    if path == "*" { "/*" } else { path }
+}
 
-    /// The target's own host wins over the field: so says RFC 9112, and so do servers.
-    fn host(&self) -> &str {
-        let field = || self.host.and_then(text).unwrap_or_default();
-        let host = self.uri.host().unwrap_or_else(|| without_port(field()));
-        // `a.test.` is `a.test`, spelled for resolvers; a route for the one is not to be walked around with the other.
-        host.strip_suffix('.').unwrap_or(host)
+/// What is answered where a field that the policy matches has several lines.
+pub const REPEATED: Unclear =
+    Unclear { what: "a header field by which requests are told apart here was sent more than once" };
+
+/// What is answered where a value over HTTP/2 is not what it will be to others (RFC 9113 §8.2.1).
+pub const BLANKS: Unclear = Unclear { what: "a header field begins or ends with a blank" };
+
+/// Whether there are blanks around a value, which HTTP/1 takes away and HTTP/2 does not allow.
+#[must_use]
+pub fn has_blanks(value: &HeaderValue) -> bool {
+    let bytes = value.as_bytes();
+    matches!(bytes, [b' ' | b'\t', ..] | [.., b' ' | b'\t'])
+}
+
+/// An unclear path is refused where the policy looks at paths, and one with a semicolon where its two readings differ.
+fn check_path(
+    found: &Canonical<'_>,
+    other: Option<String>,
+    unclear_paths: UnclearPaths,
+    policy: &Policy,
+) -> Result<(), Unclear> {
+    if unclear_paths == UnclearPaths::Keep || !policy.looks_at_paths() {
+        return Ok(());
     }
+    if let Some(what) = found.unclear {
+        return Err(Unclear { what });
+    }
+    match other {
+        Some(other) if !policy.reads_alike(&found.path, &other) => {
+            Err(Unclear { what: "the path has a semicolon, and rules depend on how it is read" })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The target's own host wins over the field: so says RFC 9112, and so do servers.
+fn authority_of<B>(request: &Request<B>) -> Result<Cow<'_, str>, Unclear> {
+    const NO_HOST: Unclear = Unclear { what: "the Host field is no host" };
+    if let Some(authority) = request.uri().authority() {
+        return authority::canonical(authority.as_str().as_bytes()).ok_or(NO_HOST);
+    }
+    let mut lines = request.headers().get_all(header::HOST).iter();
+    let Some(host) = lines.next() else { return Ok(Cow::Borrowed("")) };
+    if lines.next().is_some() {
+        return Err(Unclear { what: "the request has more than one Host field" });
+    }
+    authority::canonical(host.as_bytes()).ok_or(NO_HOST)
 }
 
 /// What a trusted peer says.
@@ -244,7 +316,13 @@ fn said(policy: &Policy, headers: &HeaderMap) -> Option<Criticality> {
 
 /// Header fields of HTTP as a policy reads them.
 #[derive(Debug)]
-struct Fields<'a>(&'a HeaderMap);
+struct Fields<'a> {
+    fields: &'a HeaderMap,
+    authority: &'a str,
+    is_h2: bool,
+    /// Over HTTP/2 in pieces, each a field of its own; joined when asked for (RFC 9113 §8.2.3).
+    cookies: OnceCell<Vec<u8>>,
+}
 
 /// With so many fields, looking at each takes no longer than to parse a name and to hash it: two of them take 170
 /// instructions, the other way 400.
@@ -252,26 +330,28 @@ const FEW: usize = 4;
 
 impl Headers for Fields<'_> {
     fn find(&self, name: &str) -> Option<Field<'_>> {
-        if self.0.len() > FEW {
-            return Field::of_lines(self.0.get_all(name).iter().map(HeaderValue::as_bytes));
+        let field = find(self.fields, name);
+        match name {
+            "host" if self.authority.is_empty() => None,
+            "host" => Some(Field { first: self.authority.as_bytes(), is_repeated: false }),
+            "cookie" if self.is_h2 && field.is_some_and(|field| field.is_repeated) => {
+                let lines = || self.fields.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
+                let first = self.cookies.get_or_init(|| lines().collect::<Vec<_>>().join(&b"; "[..]));
+                Some(Field { first, is_repeated: false })
+            }
+            _ => field,
         }
-        let lines = self.0.iter().filter(|(written, _)| written.as_str() == name);
-        Field::of_lines(lines.map(|(_, value)| value.as_bytes()))
     }
 }
 
-/// A value as text, if it is ASCII; what cannot be seen of that, stands in no field.
-fn text(value: &[u8]) -> Option<&str> {
-    if value.is_ascii() { str::from_utf8(value).ok() } else { None }
-}
-
-/// `[::1]:80` has colons that are no port's.
-fn without_port(authority: &str) -> &str {
-    let end = authority.bytes().rposition(|byte| matches!(byte, b':' | b']'));
-    match end.and_then(|end| authority.split_at_checked(end)) {
-        Some((host, port)) if port.starts_with(':') => host,
-        _ => authority,
+/// The field with this name, which is in lower case.
+#[must_use]
+pub fn find<'a>(fields: &'a HeaderMap, name: &str) -> Option<Field<'a>> {
+    if fields.len() > FEW {
+        return Field::of_lines(fields.get_all(name).iter().map(HeaderValue::as_bytes));
     }
+    let lines = fields.iter().filter(|(written, _)| written.as_str() == name);
+    Field::of_lines(lines.map(|(_, value)| value.as_bytes()))
 }
 
 /// A member of the `baggage` field: `criticality=sheddable;property, other=1`.
@@ -282,14 +362,6 @@ fn in_baggage(headers: &HeaderMap, member: &str) -> Option<Criticality> {
         let (name, value) = entry.split_once('=')?;
         if name.trim() == member { value.trim().parse().ok() } else { None }
     })
-}
-
-fn looks_at_paths(policy: &Policy) -> bool {
-    let matchers = policy.routes.iter().map(|route| &route.matcher);
-    let assigned = policy.criticality.iter().map(|(matcher, _)| matcher);
-    // `/**` stands for every path, however it is written.
-    matchers.chain(assigned).any(|matcher| matcher.path.as_ref().is_some_and(|path| path.written() != "/**"))
-        || policy.rules.iter().any(|rule| rule.key.0.contains(&KeySource::Path))
 }
 
 #[cfg(test)]
@@ -306,8 +378,7 @@ mod tests {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         for number in 0..2 * FEW {
-            let fields = Fields(&headers);
-            let found = |name| fields.find(name).map(|field| (field.first, field.is_repeated));
+            let found = |name| find(&headers, name).map(|field| (field.first, field.is_repeated));
             assert_eq!(found("x-key"), Some((b"a".as_slice(), true)));
             assert_eq!(found("host"), Some((b"b".as_slice(), false)));
             assert_eq!(found("via"), Some((b"d".as_slice(), false)));
@@ -340,7 +411,8 @@ mod tests {
         request.extensions_mut().insert(Peer::new([192, 0, 2, 1].into()));
         let answer = identify().identify(&request, |attributes| {
             assert_eq!((attributes.method, attributes.path), ("POST", "/v1/orders"));
-            assert_eq!(attributes.host, "API.example");
+            assert_eq!(attributes.host, "api.example");
+            assert_eq!(attributes.headers.first("host"), Some(&b"api.example:8080"[..]));
             assert_eq!(attributes.client, Some([192, 0, 2, 1].into()));
             assert_eq!(attributes.headers.first("a"), Some(&b"1"[..]));
             let is_repeated = |name| attributes.headers.find(name).map(|field| field.is_repeated);

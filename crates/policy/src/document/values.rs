@@ -10,6 +10,7 @@ use tidegate_core::rate::UtcOffset;
 
 use super::read::{Place, Read, not_supported, text};
 use super::spec::{Form, Shape, Support};
+use crate::path::{Canonical, canonical};
 use crate::policy::{
     CriticalitySource, Endpoint, KeySource, LogTarget, Network, PathPattern, Settle, SignalFrom,
 };
@@ -141,6 +142,15 @@ fn log_target(written: &str) -> Result<LogTarget, Unreadable> {
 }
 
 fn path(written: &str) -> Result<PathPattern, Unreadable> {
+    let Canonical { path, unclear } = canonical(written);
+    if written.starts_with('/') && unclear.is_some() {
+        let help = "services read it in two ways, so requests with such a path are refused; write another";
+        return refused(Code::BadPath, written, "is unclear", help);
+    }
+    if written.starts_with('/') && path != written {
+        let help = format!("requests are compared in one spelling: write \"{path}\"");
+        return refused(Code::BadPath, written, "is not how paths are compared", help);
+    }
     PathPattern::new(written)
         .or_else(|reason| refused(Code::BadPath, written, "is not a pattern for paths", reason))
 }
@@ -248,8 +258,13 @@ pub(crate) fn method(written: &str) -> Result<Method, Unreadable> {
 
 fn host(written: &str) -> Result<Host, Unreadable> {
     let bare = written.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(written);
-    if is_host(bare) || bare.parse::<std::net::Ipv6Addr>().is_ok() {
-        return Ok(Host(bare.to_ascii_lowercase()));
+    // As requests are compared: an address in brackets and in its shortest form, a name without the resolvers' dot.
+    if let Ok(address) = bare.parse::<std::net::Ipv6Addr>() {
+        return Ok(Host(format!("[{address}]")));
+    }
+    let name = bare.strip_suffix('.').unwrap_or(bare);
+    if is_host(name) && bare == written && name.split('.').all(|label| !label.is_empty()) {
+        return Ok(Host(name.to_ascii_lowercase()));
     }
     refused(
         Code::BadField,

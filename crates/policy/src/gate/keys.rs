@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `x-api-key: a`, `/v1` | text 1 `a`, text 3 `/v1` |
 //! | no field, from 2001:db8::7 (callers are keys, then addresses), `/v1` | network 2001:db8::/64, text 3 `/v1` |
+//! | `x-api-key:` without a value | as without the field |
 //! | nothing known of the caller | the one counter that all such requests of the rule share |
 //! | `x-api-key: a` and `x-api-key: b` | none: it could be read in two ways, and is refused |
 
@@ -128,6 +129,8 @@ fn header<'a>(name: &'a str, attributes: &Attributes<'a>) -> Found<'a> {
     match attributes.headers.find(name) {
         None => Err(NoPart::Missing),
         Some(field) if field.is_repeated => Err(NoPart::Repeated(name)),
+        // An empty name is nobody's: services take it for none.
+        Some(field) if field.first.is_empty() => Err(NoPart::Missing),
         Some(field) => Ok(Part::Text(field.first)),
     }
 }
@@ -238,6 +241,7 @@ mod tests {
         assert_eq!(of("2001:db8:7:7:1:2:3:4", 48), "2001:db8:7::/48");
         assert_eq!(of("2001:db8::1", 128), "2001:db8::1");
         assert_eq!(of("::ffff:192.0.2.1", 64), "192.0.2.1");
+        assert_eq!(of("64:ff9b::192.0.2.1", 64), "192.0.2.1", "through a translator");
         assert_eq!(of("192.0.2.1", 16), "192.0.2.1", "the prefix is one of IPv6");
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) stores: Vec<Arc<Kept>>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) books: Arc<Books>,
+    /// Whether routes or criticality are chosen by header fields.
+    pub(crate) matches_headers: bool,
 }
 
 impl Plan {
@@ -319,7 +321,9 @@ impl Builder {
         });
         let upstreams = upstreams.collect();
         let (keys, books) = (self.keys, Arc::clone(books));
-        Ok((Plan { policy, routes, rules, upstreams, stores: self.stores, keys, books }, limits))
+        let matches_headers = !policy.matched_fields().is_empty();
+        let stores = self.stores;
+        Ok((Plan { policy, routes, rules, upstreams, stores, keys, books, matches_headers }, limits))
     }
 
     fn rule_limits(&mut self, rule: &Rule, names: &[&str]) -> Result<RuleLimits, Invalid> {

@@ -48,6 +48,22 @@ impl Network {
     }
 }
 
+/// What translators put before the IPv4 addresses whose packets they bring into an IPv6 network (RFC 6052 §2.1).
+const NAT64: u128 = 0x0064_ff9b << 96;
+
+/// The IPv4 address inside of an IPv6 one, where there is one: mapped, or translated. Everybody behind a translator
+/// would otherwise be one caller, or each of them as many as it likes.
+#[must_use]
+pub fn inside(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if address.to_bits() >> 32 == NAT64 >> 32 => {
+            let [.., a, b, c, d] = address.octets();
+            IpAddr::from([a, b, c, d])
+        }
+        address => address,
+    }
+}
+
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
@@ -60,6 +76,21 @@ mod tests {
 
     fn network(address: &str, prefix: u8) -> Network {
         Network::of(address.parse().unwrap(), prefix)
+    }
+
+    #[test]
+    fn an_ipv4_address_is_found_inside_of_ipv6_ones() {
+        for (written, found) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("64:ff9b::192.0.2.1", "192.0.2.1"),
+            ("64:ff9b:1::192.0.2.1", "64:ff9b:1::c000:201"),
+            ("64:ff9b::1:192.0.2.1", "64:ff9b::1:c000:201"),
+            ("::192.0.2.1", "::c000:201"),
+            ("2001:db8::1", "2001:db8::1"),
+        ] {
+            assert_eq!(inside(written.parse().unwrap()).to_string(), found, "{written}");
+        }
     }
 
     #[test]

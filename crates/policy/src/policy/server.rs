@@ -1,7 +1,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::Network;
+use super::{Network, inside};
 
 /// The process itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +57,11 @@ impl Server {
     }
 
     /// What counts of a caller's address: a household or a server has a whole IPv6 network to itself, so its
-    /// addresses are one caller. An IPv4 address is a caller by itself, also when it is written as IPv6.
+    /// addresses are one caller. An IPv4 address is a caller by itself, also when it is written as IPv6, or comes
+    /// through a translator (NAT64).
     #[must_use]
     pub fn network_of(&self, address: IpAddr) -> Network {
-        let address = address.to_canonical();
+        let address = inside(address);
         Network::of(address, if address.is_ipv4() { 32 } else { self.ipv6_prefix })
     }
 }

@@ -34,11 +34,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::body::{CallerBody, Feeder, pipe};
 use self::feed::Failed;
-pub(crate) use self::read::{Head, Limits, Unserved};
+pub(crate) use self::read::{Head, Limits, STAR, Unserved, check_signs, may_be_ended};
 use self::read::{Manner, find_head};
 use self::scratch::Input;
 pub(crate) use self::scratch::keep_fields;
 use super::watch::{Awaited, Watch};
+use crate::head::SentHost;
 use crate::http1::Flaw;
 use crate::http1::outgoing::Outgoing;
 use crate::http1::rest::Rest;
@@ -52,12 +53,23 @@ pub(crate) type Asked<'a, 'b> = Result<RawRequest<'a, 'b>, Unserved>;
 pub(crate) struct RawRequest<'a, 'b> {
     pub(crate) head: &'a mut Head<'b>,
     pub(crate) body: CallerBody,
+    /// The host it is sent on with.
+    pub(crate) host: SentHost,
 }
 
 impl RawRequest<'_, '_> {
-    /// The same with memory of its own.
-    pub(crate) fn whole(self) -> Result<Request<CallerBody>, Flaw> {
-        self.head.request(self.body)
+    /// The same with memory of its own, and the host to send it on with.
+    pub(crate) fn whole(self) -> Result<(Request<CallerBody>, SentHost), Flaw> {
+        Ok((self.head.request(self.body)?, self.host))
+    }
+
+    /// The host it is sent on with, and its port.
+    pub(crate) fn authority(&self) -> Option<&[u8]> {
+        match &self.host {
+            SentHost::Written => self.head.host().map(|host| host.first),
+            SentHost::Named(host) => Some(host.as_bytes()),
+            SentHost::Nowhere => None,
+        }
     }
 }
 
@@ -234,7 +246,7 @@ where
         self.rest = head.rest;
         let body = self.body();
         self.watch.awaits(if self.rest == Rest::Nothing { Awaited::Request } else { Awaited::Body });
-        let begun = (self.serve)(Ok(RawRequest { head, body }));
+        let begun = (self.serve)(Ok(RawRequest { head, body, host: SentHost::Written }));
         self.begun(begun)
     }
 

@@ -6,10 +6,11 @@
 //! ```
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::Flaw;
 use super::lines::{Ends, read_fields};
+use crate::head::fields::is_ours_to_say;
 
 /// How long the line with a chunk's size may be, extensions included. Nobody we know sends extensions.
 const MOST_LINE: usize = 1024;
@@ -160,35 +161,50 @@ fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Flaw> {
 
 /// Takes away what must not come behind a body (RFC 9110 §6.5.1), because somebody may already have acted without it.
 pub(crate) fn drop_forbidden(trailers: &mut HeaderMap) {
-    if trailers.keys().any(is_forbidden) {
-        let forbidden: Vec<HeaderName> = trailers.keys().filter(|name| is_forbidden(name)).cloned().collect();
-        for name in forbidden {
-            trailers.remove(name);
-        }
+    drop_where(trailers, |name, _| is_forbidden(name));
+}
+
+/// Takes away the fields that are so.
+pub(crate) fn drop_where(trailers: &mut HeaderMap, is_so: impl Fn(&HeaderName, &HeaderValue) -> bool) {
+    let found = trailers.iter().filter(|(name, value)| is_so(name, value));
+    // Nearly always empty, and then it takes no memory.
+    let found: Vec<HeaderName> = found.map(|(name, _)| name.clone()).collect();
+    for name in found {
+        trailers.remove(name);
     }
 }
 
-/// Fields about framing, routing, authentication and the way a message took.
-fn is_forbidden(name: &HeaderName) -> bool {
+/// Fields about framing, routing, authentication, caching and conditions, how a body is to be read, and the way a
+/// message took.
+pub(crate) fn is_forbidden(name: &HeaderName) -> bool {
     matches!(
         *name,
-        header::AUTHORIZATION
+        header::AGE
+            | header::AUTHORIZATION
             | header::CACHE_CONTROL
-            | header::CONNECTION
             | header::CONTENT_ENCODING
-            | header::CONTENT_LENGTH
             | header::CONTENT_RANGE
             | header::CONTENT_TYPE
             | header::COOKIE
+            | header::DATE
             | header::EXPECT
-            | header::FORWARDED
-            | header::HOST
+            | header::EXPIRES
+            | header::IF_MATCH
+            | header::IF_MODIFIED_SINCE
+            | header::IF_NONE_MATCH
+            | header::IF_RANGE
+            | header::IF_UNMODIFIED_SINCE
+            | header::LOCATION
             | header::MAX_FORWARDS
+            | header::PRAGMA
+            | header::PROXY_AUTHENTICATE
+            | header::PROXY_AUTHORIZATION
+            | header::RANGE
+            | header::RETRY_AFTER
             | header::SET_COOKIE
-            | header::TE
             | header::TRAILER
-            | header::TRANSFER_ENCODING
-            | header::UPGRADE
-            | header::VIA
-    ) || name.as_str().starts_with("x-forwarded-")
+            | header::VARY
+            | header::WARNING
+            | header::WWW_AUTHENTICATE
+    ) || is_ours_to_say(name)
 }

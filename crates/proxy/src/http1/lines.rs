@@ -91,6 +91,11 @@ pub(crate) const fn members(bytes: &[u8]) -> [bool; 256] {
     are_members
 }
 
+/// Whether this could be the name of a field.
+pub(crate) fn is_name(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(|byte| IN_NAMES[usize::from(*byte)])
+}
+
 /// The name and the value of the field on this line, if it is one.
 pub(crate) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|byte| !IN_NAMES[usize::from(*byte)])?;

@@ -98,9 +98,12 @@ impl Forward {
         }
         let caller = sent.ticket.caller();
         let is_upgrade = may_upgrade(route, &request);
+        if is_upgrade {
+            head::let_upgrade(&mut request);
+        }
         let patience =
             (request.version() == Version::HTTP_2).then(|| caller.listener.spec().body_idle_timeout);
-        head::send_on(&mut request, &caller.hop, sent.settings.server.client_address, is_upgrade);
+        head::send_on(&mut request, &caller.hop, sent.settings.server.client_address);
         let found = sent.admission.admitted().map(Admitted::criticality);
         let told = found.filter(|_| sent.settings.tells_criticality);
         criticality::tell(request.headers_mut(), told, caller.hop.is_trusted);
@@ -117,7 +120,8 @@ impl Forward {
         };
         let arrival = hold.arrival();
         let request = request.map(|body| {
-            let body = Patient::new(body, patience).telling(arrival);
+            let meant = (!body.is_end_stream()).then(|| Arc::clone(&settings.meant));
+            let body = Patient::new(body, patience).telling(arrival).trailing(meant);
             sent.admission.counted(body)
         });
         let visit = Visit { worker, settings, upstream, hold, began: ready, request };
@@ -189,5 +193,5 @@ fn may_upgrade(route: &Route, request: &Request<CallerBody>) -> bool {
     if route.upgrades.is_empty() || !is_plain {
         return false;
     }
-    head::upgrade_of(request.headers()).is_some_and(|wanted| route.upgrades.contains(&wanted))
+    head::wanted_upgrade(request).is_some_and(|wanted| route.upgrades.iter().any(|allowed| allowed == wanted))
 }

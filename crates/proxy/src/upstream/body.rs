@@ -4,18 +4,23 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use pin_project_lite::pin_project;
+use tidegate_tower::identify::has_blanks;
 use tokio::time::{Sleep, sleep};
 
 use super::RequestBody;
 use super::endpoint::InFlight;
 use super::http1::Stream;
 use super::lane::{Held, Many, Place};
+use crate::head::fields::Meant;
+use crate::http1::chunks::{drop_where, is_forbidden};
 use crate::stay::{Arrival, Stay};
 
 pin_project! {
@@ -29,12 +34,14 @@ pin_project! {
         pause: Option<Pin<Box<Sleep>>>,
         // Told how it comes.
         arrival: Option<Arrival>,
+        // What must not stand among a request's trailers.
+        meant: Option<Arc<Meant>>,
     }
 }
 
 impl<B> Patient<B> {
     pub(crate) const fn new(body: B, patience: Option<Duration>) -> Self {
-        Self { body: Some(body), patience, pause: None, arrival: None }
+        Self { body: Some(body), patience, pause: None, arrival: None, meant: None }
     }
 
     /// The same, telling somebody how it comes, if anybody wants to know.
@@ -42,9 +49,14 @@ impl<B> Patient<B> {
         Self { arrival, ..self }
     }
 
+    /// The same without trailers that could be taken for what a policy looks for in heads.
+    pub(crate) fn trailing(self, meant: Option<Arc<Meant>>) -> Self {
+        Self { meant, ..self }
+    }
+
     /// Nothing.
     pub(crate) const fn empty() -> Self {
-        Self { body: None, patience: None, pause: None, arrival: None }
+        Self { body: None, patience: None, pause: None, arrival: None, meant: None }
     }
 }
 
@@ -62,8 +74,13 @@ where
     ) -> Poll<Option<Result<Frame<B::Data>, BodyFailure>>> {
         let this = self.project();
         let Some(mut body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
-        if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
+        if let Poll::Ready(mut frame) = body.as_mut().poll_frame(cx) {
             *this.pause = None;
+            if let Some(Ok(frame)) = &mut frame
+                && let Some(trailers) = frame.trailers_mut()
+            {
+                drop_trailers(trailers, this.meant.as_deref());
+            }
             match &frame {
                 Some(Err(_)) => this.arrival.take().into_iter().for_each(Arrival::has_broken_off),
                 None => this.arrival.take().into_iter().for_each(Arrival::has_come),
@@ -92,6 +109,12 @@ where
     fn size_hint(&self) -> SizeHint {
         self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
+}
+
+/// Takes away trailers that must not follow a body; of a request, those too that mean something to the policy.
+fn drop_trailers(trailers: &mut HeaderMap, meant: Option<&Meant>) {
+    let may_trail = |name: &HeaderName| meant.is_none_or(|meant| meant.may_trail(name));
+    drop_where(trailers, |name, value| is_forbidden(name) || has_blanks(value) || !may_trail(name));
 }
 
 /// Why a body ended too soon.

@@ -12,9 +12,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use serde_json::{Map, Value, json};
 use tidegate_policy::policy::KeySource;
 use tidegate_policy::{Attributes, Gate, Policy, identity_fault};
-use tidegate_proxy::forwarded_for;
-use tidegate_tower::Peer;
-use tidegate_tower::identify::identify_by;
+use tidegate_proxy::foresee;
 
 /// The facts of an imagined request.
 #[derive(Clone, Debug)]
@@ -59,8 +57,10 @@ impl Imagined {
         }
         let mut request = Request::new(());
         *request.method_mut() = parsed;
-        *request.uri_mut() = Uri::try_from(path)
-            .map_err(|_| format!("the path `{path}` cannot be sent; escape its signs, as %3C for <"))?;
+        let is_clear = path.is_ascii() && !path.contains(['#', '\\']);
+        let target = Uri::try_from(path).ok().filter(|_| is_clear);
+        *request.uri_mut() = target
+            .ok_or_else(|| format!("the path `{path}` cannot be sent; escape its signs, as %3C for <"))?;
         for (name, value) in headers {
             let wrong = || format!("`{name}: {value}` is not a header field; write 'name:value'");
             let (name, value) = (HeaderName::try_from(&name), HeaderValue::try_from(&value));
@@ -94,13 +94,7 @@ impl Imagined {
     pub fn ask<T>(&self, gate: &Gate, question: impl FnOnce(&Attributes<'_>) -> T) -> Result<T, String> {
         let policy = gate.policy();
         self.names_callers(&policy)?;
-        let (server, headers) = (&policy.server, self.request.headers());
-        let peer = self.from.map(|from| match from.to_canonical() {
-            from if server.trusts(from) => Peer::new(forwarded_for(server, from, headers)).trusted(),
-            from => Peer::new(from),
-        });
-        identify_by(&policy, peer, &self.request, question)
-            .map_err(|unclear| format!("the gateway answers 400: {}", unclear.what))
+        foresee(&policy, self.from, self.request.clone(), question)
     }
 }
 
@@ -201,6 +195,26 @@ mod tests {
     }
 
     #[test]
+    fn rules_see_what_will_be_sent_on() {
+        let written = "GET /v1/%71//x host:API.Example.:80 connection:x-api-key x-api-key:a x_forwarded_for:1 \
+                       x-forwarded-host:evil x-kept:1";
+        let asked = read(written, None).ask(&gate(), |attributes| {
+            let of = |name| attributes.headers.first(name).map(String::from_utf8_lossy).map(String::from);
+            assert_eq!((attributes.path, attributes.host), ("/v1/q/x", "api.example"));
+            assert_eq!(of("host").as_deref(), Some("api.example:80"));
+            assert_eq!(of("x-kept").as_deref(), Some("1"));
+            assert_eq!([of("x-api-key"), of("x-forwarded-host"), of("x_forwarded_for")], [None, None, None]);
+        });
+        assert_eq!(asked, Ok(()));
+        let refused = |written| read(written, None).ask(&gate(), |_| ()).unwrap_err();
+        assert_eq!(refused("GET /v1 host:a..b"), "the gateway answers 400: the Host field is no host");
+        assert_eq!(
+            refused("TRACE /v1 host:a"),
+            "the gateway answers 405: TRACE would tell what is added on the way"
+        );
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
         for (written, problem) in [
             ("", "the request is empty; write 'GET /path'"),
@@ -210,6 +224,7 @@ mod tests {
             ("v1/x", "`v1/x` is not a method; write 'GET /path'"),
             ("GET", "the path is missing; write 'GET /path'"),
             ("GET v1", "the path `v1` does not begin with a slash; write 'GET /v1'"),
+            ("GET /a#b", "the path `/a#b` cannot be sent; escape its signs, as %3C for <"),
             ("GET /a<b", "the path `/a<b` cannot be sent; escape its signs, as %3C for <"),
             ("GET / key", "`key` is not a header field; write 'name:value'"),
             ("GET / a(b:c", "`a(b: c` is not a header field; write 'name:value'"),

@@ -1,8 +1,10 @@
 //! HTTP/2 written by hand, for what no honest client would send.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 pub const DATA: u8 = 0x0;
 pub const HEADERS: u8 = 0x1;
@@ -82,7 +84,19 @@ pub enum Sent {
 impl Peer {
     /// With settings, each a number and a value.
     pub fn connect(to: SocketAddr, settings: &[(u16, u32)]) -> Self {
-        let mut stream = TcpStream::connect(to).unwrap();
+        Self::over(TcpStream::connect(to).unwrap(), settings)
+    }
+
+    /// From another address of this machine.
+    pub fn connect_from(from: Ipv4Addr, to: SocketAddr, settings: &[(u16, u32)]) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+        socket.connect(&to.into()).unwrap();
+        Self::over(socket.into(), settings)
+    }
+
+    fn over(mut stream: TcpStream, settings: &[(u16, u32)]) -> Self {
+        stream.set_nodelay(true).unwrap();
         stream.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream.write_all(PREFACE).unwrap();

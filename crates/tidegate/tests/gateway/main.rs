@@ -15,6 +15,7 @@ mod costs;
 mod frames;
 mod grpc;
 mod h2;
+mod heads;
 mod holding;
 mod hops;
 mod keys;

@@ -13,6 +13,9 @@
 //! | other codings than `chunked`, or it twice       | look at the last |
 //! | lines that end in a bare line feed              | read on |
 //! | folded lines, a space before a colon            | make one field of it, or two |
+//! | a target that is neither a path nor a URL       | put a slash before it, or take it for a host |
+//! | a fragment, a backslash, letters beyond ASCII in a target | cut it off, take it for a slash, escape them |
+//! | a `Connection` field that is no list of names   | read on behind what they cannot read, or stop there |
 
 use std::mem;
 
@@ -22,7 +25,9 @@ use tidegate_policy::{Field, Headers};
 
 use super::scratch;
 use crate::http1::Flaw;
-use crate::http1::lines::{Ends, UNREADABLE_FIELD, decimal, field, line, read_fields, value_of, words};
+use crate::http1::lines::{
+    Ends, UNREADABLE_FIELD, decimal, field, is_name, line, read_fields, value_of, words,
+};
 use crate::http1::rest::Rest;
 
 /// The longest target that [`Uri`] can hold.
@@ -34,6 +39,7 @@ const OTHER_CODING: Flaw = "the request has a Transfer-Encoding other than chunk
 const OLD_CODING: Flaw = "a request of HTTP/1.0 has a Transfer-Encoding";
 const UNCLEAR_LENGTH: Flaw = "the length of the request is no number";
 const BARE_LINE_FEED: Flaw = "a line of the request ends without a carriage return";
+const UNREADABLE_CONNECTION: Flaw = "the Connection field cannot be read";
 const UNREADABLE: Flaw = "the first line of the request cannot be read";
 const OTHER_VERSION: Flaw = "the request is of a version of HTTP that is not spoken here";
 
@@ -123,6 +129,8 @@ pub(crate) struct Head<'a> {
     uri: Uri,
     host: Option<Field<'a>>,
     content_type: Option<&'a [u8]>,
+    /// Whether `Connection` names other fields.
+    names_fields: bool,
     fields: Fields<'a>,
     pub(super) rest: Rest,
     pub(super) manner: Manner,
@@ -144,13 +152,14 @@ impl<'a> Head<'a> {
         if target.len() > LONGEST_TARGET {
             return Err(Unserved::TooLong);
         }
+        check_target(&method, target)?;
         let uri = Uri::try_from(target).map_err(|_| UNREADABLE)?;
         let mut meaning = Meaning::default();
         for line in fields.lines() {
             let (name, value) = field(line).ok_or(UNREADABLE_FIELD)?;
             meaning.take(name, value)?;
         }
-        let Meaning { host, content_type, .. } = meaning;
+        let Meaning { host, content_type, names_fields, .. } = meaning;
         let rest = meaning.rest(version)?;
         let manner = Manner {
             version,
@@ -159,7 +168,19 @@ impl<'a> Head<'a> {
             takes_trailers: meaning.takes_trailers,
             expects_continue: meaning.expects_continue && version == Version::HTTP_11,
         };
-        Ok(Self { method, uri, host, content_type, fields, rest, manner })
+        Ok(Self { method, uri, host, content_type, names_fields, fields, rest, manner })
+    }
+
+    /// Whether `Connection` says that this field is for us alone.
+    pub(crate) fn ends(&self, name: &str) -> bool {
+        let is_it = |word: &[u8]| word.eq_ignore_ascii_case(name.as_bytes());
+        let mut lines = self.fields.lines().filter_map(|line| value_of(line, b"connection"));
+        self.names_fields && may_be_ended(name.as_bytes()) && lines.any(|line| words(line).any(is_it))
+    }
+
+    /// Has another path than it came with.
+    pub(crate) fn set_uri(&mut self, uri: Uri) {
+        self.uri = uri;
     }
 
     pub(crate) const fn method(&self) -> &Method {
@@ -251,6 +272,45 @@ fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), Flaw> {
     Ok((method, target, version))
 }
 
+/// Whether a target is a path, a URL, or the whole service, and is written so that everybody reads it alike.
+fn check_target(method: &Method, target: &[u8]) -> Result<(), Flaw> {
+    let is_url =
+        |scheme: &[u8]| target.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    match target {
+        b"*" if *method != Method::OPTIONS => return Err(STAR),
+        // That no tunnels are opened is said later.
+        [b'/', ..] | b"*" => {}
+        _ if *method == Method::CONNECT || is_url(b"http://") || is_url(b"https://") => {}
+        _ => return Err("the target of the request is neither a path nor a URL"),
+    }
+    check_signs(target)
+}
+
+/// What is said where the whole service is asked for anything but its options.
+pub(crate) const STAR: Flaw = "only OPTIONS may have the target *";
+
+/// Looks for signs that services cut off, turn around or escape.
+pub(crate) fn check_signs(target: &[u8]) -> Result<(), Flaw> {
+    let mut is_query = false;
+    for byte in target {
+        match byte {
+            b'?' => is_query = true,
+            b'#' => return Err("the target of the request has a fragment"),
+            b'\\' if !is_query => return Err("the path has a backslash"),
+            0x80.. if !is_query => return Err("the path has letters that must be escaped"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether `Connection` has a say over a field: what every message needs is not for one hop, and naming it there is an
+/// attempt to have it taken away.
+pub(crate) fn may_be_ended(name: &[u8]) -> bool {
+    let usual: [&[u8]; 6] = [b"keep-alive", b"close", b"upgrade", b"te", b"host", b"content-length"];
+    !usual.iter().any(|usual| name.eq_ignore_ascii_case(usual))
+}
+
 /// What the fields say about the body and the connection, and what everybody looks at.
 #[derive(Debug, Default)]
 struct Meaning<'a> {
@@ -258,6 +318,7 @@ struct Meaning<'a> {
     content_type: Option<&'a [u8]>,
     length: Option<u64>,
     is_chunked: bool,
+    names_fields: bool,
     says_close: bool,
     says_keep: bool,
     takes_trailers: bool,
@@ -289,8 +350,14 @@ impl<'a> Meaning<'a> {
                 self.is_chunked = true;
             }
             10 if is_named(b"connection") => {
-                self.says_close |= words(value).any(is(b"close"));
-                self.says_keep |= words(value).any(is(b"keep-alive"));
+                for word in words(value).filter(|word| !word.is_empty()) {
+                    if !is_name(word) {
+                        return Err(UNREADABLE_CONNECTION);
+                    }
+                    self.says_close |= is(b"close")(word);
+                    self.says_keep |= is(b"keep-alive")(word);
+                    self.names_fields |= may_be_ended(word);
+                }
             }
             2 if is_named(b"te") => self.takes_trailers |= words(value).any(is(b"trailers")),
             6 if is_named(b"expect") => self.expects_continue = is(b"100-continue")(value),

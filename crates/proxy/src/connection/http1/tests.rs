@@ -56,7 +56,7 @@ where
 
 /// Serves all that is asked for by futures.
 fn serving<F>(mut serve: impl FnMut(Whole) -> F) -> impl FnMut(Asked<'_, '_>) -> Begun<F, TestBody> {
-    move |asked| Begun::Serving(serve(asked.and_then(|request| Ok(request.whole()?))))
+    move |asked| Begun::Serving(serve(asked.and_then(|request| Ok(request.whole()?.0))))
 }
 
 /// What is answered to these bytes, without dates, and whether the connection has ended.
