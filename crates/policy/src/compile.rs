@@ -13,6 +13,7 @@ mod range;
 mod reserve;
 mod route;
 mod rule;
+mod sent;
 mod server;
 mod shed;
 mod signal;
@@ -75,6 +76,7 @@ pub(crate) fn compile(
     check::costs(&rules, &overrides, &routes, problems);
     check::use_of_rules(document, &rules, &routes, problems);
     check::keys(document, &rules, problems);
+    sent::check(document, problems);
     check::memory(&rules, &overrides, problems);
     let criticality = document.criticality.as_ref().map(|field| &field.value);
     let assignments = criticality.and_then(|written| written.assign.as_ref());

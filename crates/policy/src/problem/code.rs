@@ -118,6 +118,9 @@ codes! {
     BadTimezone = 122 Error "not a time zone",
         "Calendar windows begin at midnight of UTC or of a fixed offset from it.",
         "Write `\"UTC\"` or an offset such as `\"+02:00\"`.";
+    NeverSent = 123 Error "a header field that no service gets from its caller",
+        "Fields for one hop end at the gateway, and some the gateway writes itself. Whoever counts or chooses by them counts what callers invent, at no cost, and what the service never sees.",
+        "Use another field, or what the message names.";
     NotSupported = 190 Error "not supported yet",
         "The key belongs to the language, but this version does not act on it. It is refused rather than skipped, since a protection that was asked for and is not there is worse than none.",
         "Remove it, or wait for a version that supports it.";
