@@ -11,6 +11,7 @@ mod dice;
 mod ending;
 mod fickle_upstream;
 mod floods;
+#[allow(dead_code, reason = "these tests use a part of it")]
 mod frames;
 mod hostile_keys;
 mod idle;

@@ -5,6 +5,10 @@
 
 mod admin;
 mod draining;
+#[allow(dead_code, reason = "these tests use a part of it")]
+#[path = "../endurance/frames.rs"]
+mod frames;
+mod heads;
 mod judging;
 mod metrics;
 mod operated;
@@ -12,6 +16,9 @@ mod overload;
 mod process;
 #[path = "../admin/published.rs"]
 mod published;
+#[allow(dead_code, reason = "these tests use a part of it")]
+#[path = "../gateway/heads/raw.rs"]
+mod raw;
 mod reload;
 mod sent;
 mod starting;
