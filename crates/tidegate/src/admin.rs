@@ -12,6 +12,8 @@
 //! |---|---|
 //! | `station` | what a gateway must tell, as plain data |
 //! | `serve` | the thread, the runtime, the connections and their bounds |
+//! | `seats` | who has a connection, and who loses it to a newcomer |
+//! | `turns` | who is served first where something takes long |
 //! | `guard` | who may ask: token, host, origin |
 //! | `routes` | every path with its method and its handler |
 //! | `answer`, `input` | JSON and problems out, JSON and queries in |
@@ -41,11 +43,13 @@ mod policy;
 mod pulse;
 mod routes;
 mod rules;
+mod seats;
 mod serve;
 mod signals;
 mod station;
 mod status;
 mod stream;
+mod turns;
 mod upstreams;
 
 pub(crate) use answer::MARK;

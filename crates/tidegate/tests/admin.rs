@@ -6,6 +6,8 @@
 mod access;
 #[path = "admin/changing.rs"]
 mod changing;
+#[path = "admin/crowding.rs"]
+mod crowding;
 #[path = "admin/ctl.rs"]
 mod ctl;
 #[path = "admin/documented.rs"]

@@ -4,12 +4,13 @@ use axum::Router;
 use axum::extract::State;
 use axum::handler::Handler;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::answer::{Refusal, mark, written};
 use super::guard::guard;
+use super::seats::reserve;
 use super::serve::Shared;
 use super::{
     OPENAPI, callers, capacity, counters, decisions, degrading, metrics, policy, rules, signals, status,
@@ -76,7 +77,7 @@ pub(super) fn router(shared: Shared) -> Router {
     }
     let guarded = from_fn_with_state(shared.clone(), guard);
     let router = router.fallback(unknown).method_not_allowed_fallback(not_allowed);
-    router.layer(guarded).layer(map_response(mark)).with_state(shared)
+    router.layer(guarded).layer(from_fn(reserve)).layer(map_response(mark)).with_state(shared)
 }
 
 async fn openapi(State(_): State<Shared>) -> Response {

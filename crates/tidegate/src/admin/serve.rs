@@ -2,11 +2,12 @@
 //!
 //! | bound | when it is reached |
 //! |---|---|
-//! | 128 connections | the next one is told 503 and closed |
+//! | 128 connections, 96 of one address | the next one gets the place of one that [rests](super::seats) |
 //! | 10 s for a request's head, idle connections included | the connection is closed |
 //! | 10 s and 4 MiB for a body | 408, 413 |
+//! | 10 s in which nothing of an answer is taken | the connection is closed |
 //! | 4 threads for what takes long, 2 of them for policies | the next one waits its turn |
-//! | 32 who listen to the stream | 503 |
+//! | 32 who listen to the stream, 24 of one address | 503 |
 
 use std::fmt;
 use std::io;
@@ -24,22 +25,23 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 use tokio::runtime;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::{self, MissedTickBehavior};
 
-use super::answer::{MARK, MARKED, Refusal};
+use super::answer::Refusal;
 use super::guard::Token;
 use super::pulse::{Pulse, Sample};
 use super::routes;
+use super::seats::{self, Held, Seats, Working};
 use super::station::{Stage, Station};
 use super::status;
 use super::stream::Listeners;
+use super::turns::{self, Turns};
 
-const MOST_CONNECTIONS: u32 = 128;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Heads of requests; bodies do not lie here.
 const HEAD_BYTES: usize = 64 << 10;
-const MOST_ASIDE: usize = 4;
 /// Half of them, so that others can ask while policies are read.
 const MOST_POLICIES: usize = 2;
 /// How long answers may take to leave once the API is told to stop.
@@ -125,10 +127,11 @@ impl Admin {
         let pulse = Pulse::default();
         pulse.take(Sample::of(&*station));
         let (listeners, policies) = (Listeners::default(), Semaphore::new(MOST_POLICIES));
-        let shared = Shared(Arc::new(Inner { station, token, address, pulse, listeners, policies }));
+        let turns = Turns::default();
+        let shared = Shared(Arc::new(Inner { station, token, address, pulse, listeners, turns, policies }));
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(MOST_ASIDE)
+            .max_blocking_threads(turns::MOST)
             .thread_name("tidegate-admin-aside")
             .build();
         let runtime = runtime.map_err(|source| StartFailure::Thread { source })?;
@@ -174,6 +177,7 @@ pub(super) struct Inner {
     pub(super) address: SocketAddr,
     pub(super) pulse: Pulse,
     pub(super) listeners: Listeners,
+    turns: Turns,
     /// Policies that are read at once: files they name may lie on slow disks, and others want to ask meanwhile.
     policies: Semaphore,
 }
@@ -192,8 +196,15 @@ impl Shared {
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
+        let turn = self.turns.wait(seats::worked()).await;
+        let working = Working::begin();
         let shared = self.clone();
-        let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+        let done = tokio::task::spawn_blocking(move || {
+            // Both last as long as the work, whoever goes away.
+            let _both = (turn, working);
+            work(&shared)
+        })
+        .await;
         done.map_err(|_| {
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made; this is a bug")
         })
@@ -217,52 +228,47 @@ async fn live(listener: TcpListener, shared: Shared, stopped: watch::Receiver<()
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let router = routes::router(shared.clone());
     let beat = tokio::spawn(beat(shared.clone(), stopped.clone()));
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS as usize));
+    let seats = Seats::default();
+    let mut conversations = JoinSet::new();
     let mut until = stopped.clone();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = until.changed() => break,
+            Some(_) = conversations.join_next() => continue,
         };
-        match (accepted, Arc::clone(&places).try_acquire_owned()) {
-            (Ok((stream, _)), Ok(place)) => {
-                drop(tokio::spawn(converse(stream, router.clone(), stopped.clone(), place)));
+        match accepted {
+            Ok((stream, from)) => {
+                let seat = seats.take(from.ip());
+                conversations.spawn(converse(stream, router.clone(), stopped.clone(), seat));
+                // It is served before the next newcomer could take its seat.
+                tokio::task::yield_now().await;
             }
-            (Ok((stream, _)), Err(_)) => turn_away(&stream),
             // Without file descriptors accepting fails again at once: give others time to return theirs.
-            (Err(_), _) => time::sleep(Duration::from_millis(50)).await,
+            Err(_) => time::sleep(Duration::from_millis(50)).await,
         }
     }
     shared.listeners.close();
     beat.abort();
-    drop(time::timeout(LAST_WORDS, places.acquire_many(MOST_CONNECTIONS)).await);
+    let all_ended = async { while conversations.join_next().await.is_some() {} };
+    drop(time::timeout(LAST_WORDS, all_ended).await);
 }
 
-async fn converse(
-    stream: TcpStream,
-    router: Router,
-    mut stopped: watch::Receiver<()>,
-    _place: OwnedSemaphorePermit,
-) {
+async fn converse(stream: TcpStream, router: Router, mut stopped: watch::Receiver<()>, seat: Held) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-    let mut connection =
-        pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    // How a connection ends is its peer's business.
-    tokio::select! {
-        ended = connection.as_mut() => return drop(ended),
-        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
-    }
-    drop(connection.await);
-}
-
-/// Says why, as far as that fits the buffer of a new connection.
-fn turn_away(stream: &TcpStream) {
-    let body = "{\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"128 connections are open already\"}\n";
-    let head =
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nconnection: close";
-    let head = format!("{head}\r\n{MARK}: {MARKED}\r\ncontent-length: {}", body.len());
-    drop(stream.try_write(format!("{head}\r\n\r\n{body}").as_bytes()));
+    let io = TokioIo::new(seat.stream(stream));
+    let connection = builder.serve_connection(io, TowerToHyperService::new(router));
+    let conversation = async move {
+        let mut connection = pin!(connection);
+        // How a connection ends is its peer's business.
+        tokio::select! {
+            ended = connection.as_mut() => return drop(ended),
+            _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+        }
+        drop(connection.await);
+    };
+    seat.serve(conversation).await;
 }
 
 /// Takes a sample every second and tells whoever listens.

@@ -5,6 +5,7 @@
 //! so.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -18,31 +19,50 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::answer::{Refusal, written};
+use super::seats;
 use super::serve::Shared;
 use super::station::Stage;
 use super::status;
 
 /// The most that listen at once.
 const MOST_LISTENERS: usize = 32;
+/// The most of them from one address, so that none takes all.
+const MOST_OF_ADDRESS: usize = 24;
 /// Frames that wait for a slow reader.
 const WAITING: usize = 4;
 
 /// Everybody who listens.
 #[derive(Debug, Default)]
-pub(super) struct Listeners(Mutex<Vec<mpsc::Sender<Bytes>>>);
+pub(super) struct Listeners(Mutex<Vec<Listener>>);
+
+#[derive(Debug)]
+struct Listener {
+    address: Option<IpAddr>,
+    frames: mpsc::Sender<Bytes>,
+}
 
 impl Listeners {
-    /// Another one, whose first frame is there at once; none when there are too many.
-    fn add(&self, first: &Value) -> Option<Frames> {
+    /// Another one, whose first frame is there at once; or how many listen already, when that is too many.
+    fn add(&self, address: Option<IpAddr>, first: &Value) -> Result<Frames, String> {
+        self.has_room(address)?;
         let mut listeners = self.present();
-        if listeners.len() >= MOST_LISTENERS {
-            return None;
-        }
         let (sender, receiver) = mpsc::channel(WAITING);
         // There is room for the first.
         drop(sender.try_send(frame(first)));
-        listeners.push(sender);
-        Some(Frames(receiver))
+        listeners.push(Listener { address, frames: sender });
+        Ok(Frames(receiver))
+    }
+
+    /// Whether there is room for another one from an address; if not, why.
+    fn has_room(&self, address: Option<IpAddr>) -> Result<(), String> {
+        let listeners = self.present();
+        if listeners.len() >= MOST_LISTENERS {
+            return Err(format!("{MOST_LISTENERS} listen already"));
+        }
+        if listeners.iter().filter(|listener| listener.address == address).count() >= MOST_OF_ADDRESS {
+            return Err(format!("{MOST_OF_ADDRESS} listen already from this address"));
+        }
+        Ok(())
     }
 
     pub(super) fn has_any(&self) -> bool {
@@ -53,7 +73,7 @@ impl Listeners {
     pub(super) fn tell(&self, picture: &Value) {
         let frame = frame(picture);
         for listener in self.present().iter() {
-            drop(listener.try_send(frame.clone()));
+            drop(listener.frames.try_send(frame.clone()));
         }
     }
 
@@ -62,9 +82,9 @@ impl Listeners {
         self.present().clear();
     }
 
-    fn present(&self) -> MutexGuard<'_, Vec<mpsc::Sender<Bytes>>> {
+    fn present(&self) -> MutexGuard<'_, Vec<Listener>> {
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| !listener.is_closed());
+        listeners.retain(|listener| !listener.frames.is_closed());
         listeners
     }
 }
@@ -92,10 +112,10 @@ pub(super) async fn get(State(shared): State<Shared>) -> Result<Response, Refusa
     if shared.station.stage() == Stage::Draining {
         return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "it drains, and has no more to tell"));
     }
+    let refused = |detail| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+    // Before a picture is made in vain.
+    shared.listeners.has_room(seats::address()).map_err(refused)?;
     let first = shared.aside(status::picture).await?;
-    let Some(frames) = shared.listeners.add(&first) else {
-        let detail = format!("{MOST_LISTENERS} listen already");
-        return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail));
-    };
+    let frames = shared.listeners.add(seats::address(), &first).map_err(refused)?;
     Ok(written(StatusCode::OK, "text/event-stream", Body::new(frames)))
 }

@@ -1,12 +1,11 @@
 //! Who is answered, and what is refused before it is looked at.
 
-use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use tidegate::admin::{Admin, Token};
 
-use crate::http::{ask, ask_with, connect, get};
+use crate::http::{ask, ask_with, get};
 use crate::station::{POLICY, Running, Small};
 
 #[test]
@@ -172,31 +171,6 @@ fn bodies_that_are_too_long_are_refused() {
     let fields = "content-type: application/toml\r\n";
     let answer = ask_with(running.address(), "POST /api/v1/policy/check", fields, &long);
     assert_eq!((answer.status, answer.detail().as_str()), (413, "the body is longer than 4194304 bytes"));
-}
-
-#[test]
-fn whoever_comes_when_all_connections_are_taken_is_told_so() {
-    let running = Running::start();
-    let mut held: Vec<_> = (0..128).map(|_| connect(running.address())).collect();
-    // The last of them is served, so all of them were accepted.
-    let last = held.last_mut().unwrap();
-    write!(last, "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
-    let mut first_bytes = [0; 15];
-    last.read_exact(&mut first_bytes).unwrap();
-    assert_eq!(&first_bytes, b"HTTP/1.1 200 OK");
-    let mut told = String::new();
-    connect(running.address()).read_to_string(&mut told).unwrap();
-    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("128 connections are open already"), "{told}");
-    drop(held);
-    // They are taken back as soon as the other side notices.
-    let is_served = |_| {
-        let mut stream = connect(running.address());
-        drop(write!(stream, "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"));
-        let mut answer = String::new();
-        drop(stream.read_to_string(&mut answer));
-        answer.starts_with("HTTP/1.1 200")
-    };
-    assert!((0..1000).any(is_served));
 }
 
 #[test]

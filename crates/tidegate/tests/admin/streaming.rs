@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use serde_json::Value;
 use tidegate::admin::Station;
 
-use crate::http::{connect, get};
+use crate::http::{connect, connect_from, get};
 use crate::published::assert_is;
 use crate::station::Running;
 
@@ -15,7 +15,10 @@ pub(crate) struct Frames(BufReader<TcpStream>);
 
 impl Frames {
     pub(crate) fn open(address: SocketAddr) -> Self {
-        let mut stream = connect(address);
+        Self::over(connect(address), address)
+    }
+
+    fn over(mut stream: TcpStream, address: SocketAddr) -> Self {
         write!(stream, "GET /api/v1/stream HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
         Self(BufReader::new(stream))
     }
@@ -55,7 +58,14 @@ fn frames_come_at_once_and_then_every_second_until_it_drains() {
 #[test]
 fn no_more_than_32_listen_and_whoever_leaves_makes_room() {
     let running = Running::start();
-    let mut listening: Vec<Frames> = (0..32).map(|_| Frames::open(running.address())).collect();
+    let mut listening: Vec<Frames> = (0..24).map(|_| Frames::open(running.address())).collect();
+    for frames in &mut listening {
+        assert!(frames.next().is_some());
+    }
+    let answer = get(running.address(), "/api/v1/stream");
+    assert_eq!((answer.status, answer.detail().as_str()), (503, "24 listen already from this address"));
+    let from = |_| Frames::over(connect_from([127, 0, 0, 2], running.address()), running.address());
+    listening.extend((24..32).map(from));
     for frames in &mut listening {
         assert!(frames.next().is_some());
     }
