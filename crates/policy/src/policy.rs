@@ -31,7 +31,7 @@ pub use matcher::{HeaderMatch, Matcher, PathPattern};
 pub use network::{Network, inside};
 pub use route::{MethodCosts, Route};
 pub use rule::{Mode, Rule, RuleCost, Settle, Variation};
-pub use server::{ClientAddress, LegacyReset, RatelimitFields, Secret, Server};
+pub use server::{ClientAddress, Guard, LegacyReset, RatelimitFields, Secret, Server};
 pub use shed::{Capacity, Reserve, Shed};
 pub use signal::{MOST_SIGNALS, SignalFrom, SignalName, SignalSpec, SignalUnit};
 pub use upstream::{Endpoint, Upstream, UpstreamProtocol};

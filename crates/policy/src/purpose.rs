@@ -125,6 +125,7 @@ fn of_server(server: &Server, parts: &mut Vec<(String, &str)>) {
         (server.admin_token != default.admin_token, "admin_token", process),
         (server.workers != default.workers, "workers", process),
         (server.drain != default.drain, "drain", process),
+        (server.guard != default.guard, "guard", process),
         (server.drain_delay != default.drain_delay, "drain_delay", process),
         (!server.trusted_proxies.is_empty(), "trusted_proxies", believed),
         (server.client_address != ClientAddress::default(), "client_address", believed),

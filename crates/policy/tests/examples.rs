@@ -7,10 +7,10 @@ use std::time::Duration;
 use tidegate_core::{Cost, Criticality, Moment, Ratio, WallTime};
 use tidegate_policy::policy::{
     AccessLog, Capacity, ClientAddress, Concurrency, CriticalitySource, Degrade, DegradeWhen, Endpoint,
-    KeySource, LegacyReset, Limit, LimitAlgorithm, Listener, LogAlways, LogFormat, LogTarget, MOST_OVERRIDES,
-    MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE, MOST_SIGNALS, MOST_SOURCES_A_KEY, Mode, Network, PathPattern,
-    Policy, Protocols, Rate, RatelimitFields, Reserve, Secret, Server, Settle, Shape, Shed, SignalFrom,
-    SignalName, SignalSpec, Tls, Upstream, UpstreamProtocol, WaitingOrder, WaitingQueue,
+    Guard, KeySource, LegacyReset, Limit, LimitAlgorithm, Listener, LogAlways, LogFormat, LogTarget,
+    MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE, MOST_SIGNALS, MOST_SOURCES_A_KEY, Mode, Network,
+    PathPattern, Policy, Protocols, Rate, RatelimitFields, Reserve, Secret, Server, Settle, Shape, Shed,
+    SignalFrom, SignalName, SignalSpec, Tls, Upstream, UpstreamProtocol, WaitingOrder, WaitingQueue,
 };
 use tidegate_policy::{Attributes, Code, Decision, Gate, Now, Source, callers_file, read};
 
@@ -144,7 +144,7 @@ fn routes_callers_and_criticality_compile_to_what_they_say() {
     let settle = policy.rules[2].cost.as_ref().and_then(|cost| cost.settle.clone());
     assert_eq!(settle, Some(Settle::ResponseHeader("x-cpu-seconds".to_owned())));
     assert_eq!(charges.upgrades, ["websocket"]);
-    assert_eq!(policy.rules[0].line.0, 50);
+    assert_eq!(policy.rules[0].line.0, 51);
 }
 
 #[test]
@@ -211,6 +211,7 @@ fn the_gateway_compiles_to_what_it_says() {
         ipv6_prefix: 56,
         ratelimit_fields: RatelimitFields::Refused,
         legacy_ratelimit_fields: Some(LegacyReset::UnixTime),
+        guard: Guard::Refuse,
         debug_headers: true,
     };
     assert_eq!(policy.server, server);

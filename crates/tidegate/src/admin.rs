@@ -58,8 +58,8 @@ pub use serve::{Admin, StartFailure};
 pub use station::{
     Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
     Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, MeasuredFamily,
-    NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken,
-    UpstreamStatus,
+    NotConfirmed, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station,
+    SwitchedRoute, Taken, Unloaded, UpstreamStatus,
 };
 
 /// The description of the whole API, as it is published.

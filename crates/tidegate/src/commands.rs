@@ -31,7 +31,7 @@ pub enum Ended {
 }
 
 /// What kept a command from answering.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(String);
 
 impl Failure {

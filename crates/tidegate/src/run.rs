@@ -193,20 +193,21 @@ async fn live(
     mut certificates: Certificates,
     introduction: &str,
 ) -> Ended {
-    let mut watch = Watch::over(&keeper.files());
+    let origin = keeper.origin().clone();
+    let mut watch = Watch::over(&keeper.files(), move || origin.read());
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keeper.is_ready();
     systemd::ready();
     log::info(introduction);
     loop {
-        let is_ordered = tokio::select! {
+        tokio::select! {
             order = signals.next() => match order {
                 Order::End => break,
-                Order::Reload => true,
+                Order::Reload => keeper.reload(),
             },
             () = keeper.drain_was_asked() => break,
-            () = watch.changed() => false,
+            read = watch.changed() => keeper.follow(read),
             _ = look.tick() => {
                 systemd::alive();
                 certificates.renew(keeper.gateway());
@@ -216,8 +217,7 @@ async fn live(
                 }
                 continue;
             }
-        };
-        keeper.reload(is_ordered);
+        }
         certificates.renew(keeper.gateway());
         watch.follow(&keeper.files());
     }

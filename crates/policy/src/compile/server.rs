@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use super::range::count;
 use crate::document::read::Field;
-use crate::document::server::{ClientAddressWord, FieldsWord, LegacyWord, SecretDoc, ServerDoc};
+use crate::document::server::{ClientAddressWord, FieldsWord, GuardWord, LegacyWord, SecretDoc, ServerDoc};
 use crate::document::top::PolicyDoc;
-use crate::policy::{ClientAddress, LegacyReset, Network, RatelimitFields, Secret, Server};
+use crate::policy::{ClientAddress, Guard, LegacyReset, Network, RatelimitFields, Secret, Server};
 use crate::problem::{Code, Problem, Problems};
 
 /// The most networks of trusted proxies: each connection is compared with all of them.
@@ -39,6 +39,10 @@ pub(super) fn compile(document: &PolicyDoc, admin: Option<SocketAddr>, problems:
             LegacyWord::Seconds => LegacyReset::Seconds,
             LegacyWord::Epoch => LegacyReset::UnixTime,
         }),
+        guard: match written.guard.as_ref().map(|field| field.value) {
+            None | Some(GuardWord::Warn) => Guard::Warn,
+            Some(GuardWord::Refuse) => Guard::Refuse,
+        },
         debug_headers: written.debug_headers.as_ref().is_some_and(|field| field.value),
     }
 }

@@ -33,6 +33,8 @@ section! {
         ratelimit_fields "ratelimit_fields": FieldsWord, Default("\"always\"", "callers that know their quota need not run into it"), "\"refused\"", Built;
         /// What `X-RateLimit-Reset` counts, if the older fields are sent too: seconds from now, or the Unix time.
         legacy_ratelimit_fields "legacy_ratelimit_fields": LegacyFields, Nothing("they are not sent; new callers read the standard ones"), "\"seconds\"", Built;
+        /// What becomes of a changed file that loses rules, routes or listeners: it is taken with a warning, or held until `tidegate ctl policy confirm`.
+        guard "guard": GuardWord, Default("\"warn\"", "whoever changes the file means it"), "\"refuse\"", Built;
         /// Whether responses tell which rules decided.
         debug_headers "debug_headers": bool, Default("false", "they reveal the policy"), "true", Built;
     }
@@ -55,6 +57,11 @@ choice! {
         Forwarded "forwarded" Built;
         ProxyProtocol "proxy_protocol" Built;
     }
+}
+
+choice! {
+    /// What becomes of a file that loses something.
+    GuardWord { Warn "warn" Built; Refuse "refuse" Built; }
 }
 
 choice! {

@@ -27,6 +27,8 @@ pub struct Server {
     pub ratelimit_fields: RatelimitFields,
     /// What `X-RateLimit-Reset` counts, where the older fields are sent too.
     pub legacy_ratelimit_fields: Option<LegacyReset>,
+    /// What becomes of a changed file that loses rules, routes or listeners.
+    pub guard: Guard,
     /// Whether answers tell which rules decided.
     pub debug_headers: bool,
 }
@@ -44,6 +46,7 @@ impl Default for Server {
             ipv6_prefix: 64,
             ratelimit_fields: RatelimitFields::default(),
             legacy_ratelimit_fields: None,
+            guard: Guard::default(),
             debug_headers: false,
         }
     }
@@ -64,6 +67,16 @@ impl Server {
         let address = inside(address);
         Network::of(address, if address.is_ipv4() { 32 } else { self.ipv6_prefix })
     }
+}
+
+/// What becomes of a changed file that loses something which the policy in force has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guard {
+    /// It is taken, with a warning.
+    #[default]
+    Warn,
+    /// It is held until an operator confirms it.
+    Refuse,
 }
 
 /// Where a secret is that does not stand in the file.

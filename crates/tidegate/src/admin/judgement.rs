@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | it starts, it drains | yellow | `Starting`, `Draining` |
 //! | the policy on disk is wrong, or waits for a restart | red | `Red` |
+//! | the policy on disk waits to be confirmed, since it loses something | yellow | `Held` |
 //! | an upstream fails half of its attempts, of at least 20 | red | `Red` |
 //! | requests are shed | yellow | `Shedding` |
 //! | a rule has no room for new keys | yellow | `Strained` |
@@ -19,7 +20,7 @@ use tidegate_policy::gate::RuleRefusals;
 use tidegate_policy::record::time_text;
 
 use super::pulse::{Rates, UpstreamRate};
-use super::station::{LoadFailure, Stage};
+use super::station::{LoadFailure, Stage, Unloaded};
 
 /// Below this many attempts a share says nothing.
 const ENOUGH: u64 = 20;
@@ -89,13 +90,17 @@ impl Situation<'_> {
     fn wrong_policy(&self) -> Option<(Health, String)> {
         let failure = self.load_failure?;
         let since = time_text(failure.since);
-        let how = if failure.needs_restart { "waits for a restart" } else { "is wrong" };
+        let (health, word, how) = match failure.how {
+            Unloaded::Wrong => (Health::Red, "Red", "is wrong"),
+            Unloaded::NeedsRestart => (Health::Red, "Red", "waits for a restart"),
+            Unloaded::Held => (Health::Yellow, "Held", "waits to be confirmed"),
+        };
         let sentence = format!(
-            "Red: the policy on disk {how} since {since} ({}); version {} stays.",
+            "{word}: the policy on disk {how} since {since} ({}); version {} stays.",
             failure.summary.trim_end_matches('.'),
             self.policy_version
         );
-        Some((Health::Red, sentence))
+        Some((health, sentence))
     }
 
     fn failing(&self, percent: u64, health: Health, word: &str) -> Option<(Health, String)> {
@@ -249,7 +254,7 @@ mod tests {
         assert_eq!(said(&rates), "red Red: upstream orders fails 83 % of its attempts.");
         let failure = LoadFailure {
             since: WallTime::from_unix_seconds(951_782_400),
-            needs_restart: false,
+            how: Unloaded::Wrong,
             summary: "2 errors.".to_owned(),
             findings: None,
         };

@@ -14,7 +14,7 @@ use tidegate_policy::Format;
 use super::answer::{Json, Refusal, written};
 use super::input::{self, Fields, either};
 use super::serve::Shared;
-use super::station::{NotTaken, Offer, PolicyText};
+use super::station::{NotConfirmed, NotTaken, Offer, PolicyText, Taken};
 use crate::commands::imagined::Imagined;
 
 /// How policies are spelt over HTTP.
@@ -54,10 +54,40 @@ pub(super) async fn put(
         taken.map(|taken| (taken, tag(&shared.station.policy()))).map_err(not_taken)
     });
     let (taken, tag) = taken.await??;
-    let answer = json!({ "v": 1, "policy_version": taken.version, "warnings": taken.warnings.list });
+    Ok(taken_json(&taken, tag))
+}
+
+/// `POST /api/v1/policy/confirm`: takes the policy on disk that is held because of what it loses.
+pub(super) async fn confirm(State(shared): State<Shared>) -> Result<Response, Refusal> {
+    let taken = shared.aside(|shared| {
+        let taken = shared.station.confirm().map_err(not_confirmed)?;
+        Ok((taken, tag(&shared.station.policy())))
+    });
+    let (taken, tag) = taken.await??;
+    Ok(taken_json(&taken, tag))
+}
+
+fn not_confirmed(why: NotConfirmed) -> Refusal {
+    match why {
+        NotConfirmed::NothingHeld => Refusal::missing("no policy is held that could be confirmed"),
+        NotConfirmed::Changed => {
+            let detail = "the file is not the one that was held any more; it is looked at again";
+            Refusal::new(StatusCode::CONFLICT, detail)
+        }
+        NotConfirmed::NotTaken(why) => not_taken(why),
+    }
+}
+
+fn taken_json(taken: &Taken, tag: Option<HeaderValue>) -> Response {
+    let answer = json!({
+        "v": 1,
+        "policy_version": taken.version,
+        "lost": taken.lost,
+        "warnings": taken.warnings.list,
+    });
     let mut response = Json::ok(answer).into_response();
     response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
-    Ok(response)
+    response
 }
 
 /// `POST /api/v1/policy/check`
@@ -176,6 +206,7 @@ fn not_taken(why: NotTaken) -> Refusal {
         }
         NotTaken::Replaced { version } => replaced(version),
         NotTaken::NeedsRestart(what) => Refusal::new(StatusCode::CONFLICT, what),
+        NotTaken::Held => Refusal::new(StatusCode::CONFLICT, "it loses something and is held"),
         NotTaken::Failed(what) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, what),
     }
 }

@@ -46,6 +46,7 @@ fn endpoints() -> Vec<Endpoint> {
         E::new(Method::GET, "/api/v1/policy", policy::get),
         E::new(Method::PUT, "/api/v1/policy", policy::put),
         E::new(Method::POST, "/api/v1/policy/check", policy::check),
+        E::new(Method::POST, "/api/v1/policy/confirm", policy::confirm),
         E::new(Method::GET, "/api/v1/rules", rules::get),
         E::new(Method::PATCH, "/api/v1/rules/{name}", rules::patch),
         E::new(Method::GET, "/api/v1/callers", callers::get),

@@ -81,6 +81,15 @@ pub trait Station: Send + Sync + 'static {
     /// When the policy is wrong, was meant to replace another, or cannot be taken without a new start.
     fn take(&self, offer: Offer<'_>) -> Result<Taken, NotTaken>;
 
+    /// Takes the policy on disk that is held because of what it loses.
+    ///
+    /// # Errors
+    /// When none is held, or the file has changed since.
+    fn confirm(&self) -> Result<Taken, NotConfirmed>;
+
+    /// What the policy in force does not have of the one before, unless that is the first.
+    fn lost(&self) -> Vec<String>;
+
     /// The last policy that was not taken from the file, unless one was taken since.
     fn load_failure(&self) -> Option<LoadFailure>;
 
@@ -278,6 +287,8 @@ pub struct Offer<'a> {
 pub struct Taken {
     /// The number it got.
     pub version: u64,
+    /// The rules, routes and listeners of the policy before that it does not have.
+    pub lost: Vec<String>,
     /// What is to be said of it nevertheless.
     pub warnings: Findings,
 }
@@ -296,6 +307,8 @@ pub enum NotTaken {
     NeedsRestart(String),
     /// A file it names cannot be read, or a bound is exceeded; says which.
     Failed(String),
+    /// It loses what an operator is to give up first.
+    Held,
 }
 
 /// What there is to say of a policy that was only looked at.
@@ -330,13 +343,35 @@ impl Findings {
     }
 }
 
+/// How it stands with a policy on disk that was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unloaded {
+    /// It is wrong, or cannot be read.
+    Wrong,
+    /// It is right, and only a new start can take it.
+    NeedsRestart,
+    /// It is right, and loses so much that an operator is to confirm it.
+    Held,
+}
+
+/// Why nothing was confirmed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NotConfirmed {
+    /// No policy is held.
+    NothingHeld,
+    /// The file is not what was held any more; it is looked at again.
+    Changed,
+    /// It cannot be taken any more; says why.
+    NotTaken(NotTaken),
+}
+
 /// A policy on disk that was not taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadFailure {
     /// Since when.
     pub since: WallTime,
-    /// Whether it is right, and only a new start can take it.
-    pub needs_restart: bool,
+    /// How it stands with it.
+    pub how: Unloaded,
     /// In one sentence.
     pub summary: String,
     /// What is wrong, if it could be read at all.

@@ -12,7 +12,9 @@ use super::overload::Overload;
 use super::pulse::Rates;
 use super::serve::Shared;
 use super::signals::{precise, unit_word};
-use super::station::{Connections, Figures, LoadFailure, SignalStatus, Stage, Station, UpstreamStatus};
+use super::station::{
+    Connections, Figures, LoadFailure, SignalStatus, Stage, Station, Unloaded, UpstreamStatus,
+};
 
 /// `GET /livez`: whether the process answers at all.
 pub(super) async fn livez() -> Response {
@@ -72,6 +74,7 @@ pub(super) fn picture(shared: &Shared) -> Value {
         "policy": {
             "version": policy.version,
             "name": policy.name,
+            "lost": station.lost(),
             "failure": failure.as_ref().map(failure_json),
         },
         "totals": totals(&figures),
@@ -110,6 +113,7 @@ fn signal_json(signal: &SignalStatus) -> Value {
 pub(super) fn failure_json(failure: &LoadFailure) -> Value {
     json!({
         "since": time_text(failure.since),
+        "held": failure.how == Unloaded::Held,
         "summary": failure.summary,
         "problems": failure.findings.as_ref().map(|findings| &findings.list),
     })

@@ -121,6 +121,8 @@ pub enum Ask {
     PolicyGet,
     /// Take a policy.
     PolicyPut(PathBuf),
+    /// Take the policy that is held because of what it loses.
+    PolicyConfirm,
     /// Look at a policy.
     PolicyCheck(PathBuf),
     /// Drain and end.
@@ -247,6 +249,7 @@ fn question(ask: &Ask) -> Result<Question, Failure> {
         Ask::PolicyPut(file) => {
             Question { body: Some(policy(file)?), method: "PUT", ..get("policy".to_owned()) }
         }
+        Ask::PolicyConfirm => Question { method: "POST", ..get("policy/confirm".to_owned()) },
         Ask::PolicyCheck(file) => {
             Question { body: Some(policy(file)?), method: "POST", ..get("policy/check".to_owned()) }
         }

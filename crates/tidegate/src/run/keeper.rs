@@ -3,6 +3,8 @@
 //! A policy comes from the file, whoever noticed that it changed, or from the admin API. One is taken after another,
 //! whole or not at all; a policy that is not taken leaves everything as it is, and is remembered until one is.
 
+mod guard;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,8 +16,9 @@ use tidegate_proxy::{Gateway, TakeFailure};
 use tidegate_tower::{Clock, SystemClock};
 use tokio::sync::Notify;
 
+use self::guard::Held;
 use super::Run;
-use crate::admin::{Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken};
+use crate::admin::{Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken, Unloaded};
 use crate::commands::Failure;
 use crate::commands::files::{Files, Reach, usual_place};
 use crate::judge;
@@ -83,6 +86,10 @@ struct State {
     seen: Option<Files>,
     /// What is in force.
     taken: Files,
+    /// What the policy in force does not have of the one before.
+    lost: Vec<String>,
+    /// Files that wait for an operator's word.
+    held: Option<Held>,
     /// What was wrong with the last files; none if they are in force.
     failure: Option<LoadFailure>,
 }
@@ -90,7 +97,8 @@ struct State {
 impl Keeper {
     pub(super) fn new(run: Run, files: Files, gateway: Gateway, clock: SystemClock) -> Self {
         let folder = files.folder();
-        let state = State { seen: Some(files.clone()), taken: files, failure: None };
+        let state =
+            State { seen: Some(files.clone()), taken: files, lost: Vec::new(), held: None, failure: None };
         Self {
             run,
             gateway,
@@ -129,11 +137,26 @@ impl Keeper {
         self.state().seen != files
     }
 
-    /// Reads the files again and takes them if they differ from what was read last; if it `is_ordered`, if they
-    /// differ from what is in force. What is wrong with them is said, and the policy in force stays.
-    pub(super) fn reload(&self, is_ordered: bool) {
+    /// Where the files come from.
+    pub(super) const fn origin(&self) -> &Origin {
+        &self.run.origin
+    }
+
+    /// Takes the files at once if they differ from what is in force.
+    pub(super) fn reload(&self) {
+        self.renew(self.run.origin.read(), true);
+    }
+
+    /// Takes files that were read, if they differ from what was read last.
+    pub(super) fn follow(&self, read: Result<Files, Failure>) {
+        self.renew(read, false);
+    }
+
+    /// If it `is_ordered`, it counts whether they differ from what is in force. What is wrong with them is said, and the
+    /// policy in force stays.
+    fn renew(&self, read: Result<Files, Failure>, is_ordered: bool) {
         let _turn = self.turn();
-        let files = match self.run.origin.read() {
+        let files = match read {
             Ok(files) => files,
             Err(failure) => return self.unreadable(&failure.to_string(), is_ordered),
         };
@@ -141,6 +164,9 @@ impl Keeper {
             let mut state = self.state();
             let is_seen = state.seen.as_ref() == Some(&files);
             state.seen = Some(files.clone());
+            if state.held.as_ref().is_some_and(|held| !held.is_of(&files)) {
+                state.held = None;
+            }
             if state.taken == files {
                 if state.failure.take().is_some() || is_ordered {
                     log::info(&format!(
@@ -155,12 +181,15 @@ impl Keeper {
                 return;
             }
         }
-        match self.put_in_force(&files) {
+        match self.put_in_force(&files, |wanted| self.guarded(&files, wanted)) {
             Ok(taken) => {
                 let introduction = format!("{} in force as version {}", name(&files), taken.version);
-                self.took(files);
+                self.took(files.clone(), &taken);
                 log_taken(&introduction, &taken);
+                self.tell_loss(&files, &taken);
             }
+            // That was said.
+            Err(NotTaken::Held) => {}
             Err(why) => self.not_loaded(why),
         }
     }
@@ -179,22 +208,21 @@ impl Keeper {
 
     fn not_loaded(&self, why: NotTaken) {
         self.load_failures.fetch_add(1, Ordering::Relaxed);
-        let needs_restart = matches!(why, NotTaken::NeedsRestart(_));
+        let how = match why {
+            NotTaken::NeedsRestart(_) => Unloaded::NeedsRestart,
+            _ => Unloaded::Wrong,
+        };
         let (summary, findings) = match why {
             NotTaken::Wrong(findings) => (findings.summary.clone(), Some(findings)),
             NotTaken::NeedsRestart(what) | NotTaken::Failed(what) => (what, None),
             // Files replace whatever is there.
-            NotTaken::Replaced { .. } => return,
+            NotTaken::Replaced { .. } | NotTaken::Held => return,
         };
         {
             let mut state = self.state();
             let since = state.failure.as_ref().map_or_else(|| self.clock.now().wall, |failure| failure.since);
-            state.failure = Some(LoadFailure {
-                since,
-                needs_restart,
-                summary: summary.clone(),
-                findings: findings.clone(),
-            });
+            state.failure =
+                Some(LoadFailure { since, how, summary: summary.clone(), findings: findings.clone() });
         }
         // Now whoever reads it and asks finds it so.
         let sentence = format!("Policy not loaded; the running one (version {}) stays.", self.version());
@@ -214,8 +242,8 @@ impl Keeper {
         let files = self.sent(offer.text, offer.format);
         let _turn = self.turn();
         self.replaces(&offer)?;
-        let taken = self.put_in_force(&files).inspect(|taken| {
-            self.took(files);
+        let taken = self.put_in_force(&files, |_| Ok(())).inspect(|taken| {
+            self.took(files, taken);
             let introduction =
                 format!("a policy sent to the admin API in force as version {}", taken.version);
             log_taken(&introduction, taken);
@@ -263,10 +291,16 @@ impl Keeper {
         judge::language(files, Purpose::Run { admin: self.run.admin })
     }
 
-    fn put_in_force(&self, files: &Files) -> Result<Taken, NotTaken> {
+    /// Takes files whose policy is right, if `may` it be taken.
+    fn put_in_force(
+        &self,
+        files: &Files,
+        may: impl FnOnce(&Policy) -> Result<(), NotTaken>,
+    ) -> Result<Taken, NotTaken> {
         let (policy, warnings) =
             self.judge(files).map_err(|problems| NotTaken::Wrong(findings(files, problems)))?;
-        let log = policy.log;
+        may(&policy)?;
+        let (log, lost) = (policy.log, self.losses(&policy));
         let version = self.gateway.take(policy).map_err(|failure| {
             let what = format!("{}: {failure}", name(files));
             match failure {
@@ -275,12 +309,14 @@ impl Keeper {
             }
         })?;
         log::adopt(log);
-        Ok(Taken { version, warnings: findings(files, warnings) })
+        Ok(Taken { version, lost, warnings: findings(files, warnings) })
     }
 
-    fn took(&self, files: Files) {
+    fn took(&self, files: Files, taken: &Taken) {
         let mut state = self.state();
         state.taken = files;
+        state.lost.clone_from(&taken.lost);
+        state.held = None;
         state.failure = None;
     }
 
@@ -298,6 +334,10 @@ impl Keeper {
 
     fn version(&self) -> u64 {
         self.gateway.version()
+    }
+
+    pub(super) fn lost(&self) -> Vec<String> {
+        self.state().lost.clone()
     }
 
     pub(super) fn load_failure(&self) -> Option<LoadFailure> {

@@ -12,8 +12,8 @@ use super::keeper::Keeper;
 use super::vitals::process;
 use crate::admin::{
     Attempts, CapacityStatus, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
-    EndpointStatus, Figures, Gone, InFlight, LoadFailure, MeasuredFamily, NotTaken, Offer, Overhead,
-    PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
+    EndpointStatus, Figures, Gone, InFlight, LoadFailure, MeasuredFamily, NotConfirmed, NotTaken, Offer,
+    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -129,6 +129,14 @@ impl Station for Keeper {
 
     fn take(&self, offer: Offer<'_>) -> Result<Taken, NotTaken> {
         self.take(offer)
+    }
+
+    fn confirm(&self) -> Result<Taken, NotConfirmed> {
+        self.confirm()
+    }
+
+    fn lost(&self) -> Vec<String> {
+        self.lost()
     }
 
     fn load_failure(&self) -> Option<LoadFailure> {

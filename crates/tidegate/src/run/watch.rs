@@ -11,17 +11,16 @@ use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::sleep;
 
+use crate::commands::Failure;
 use crate::commands::files::Files;
 use crate::log;
 
-/// How long there must be no sign before the files are read: writing takes several steps.
-const SETTLES_IN: Duration = Duration::from_millis(50);
-
-/// When they are read even though signs keep coming.
-const AT_LATEST: Duration = Duration::from_secs(1);
+/// How long files must hold the same bytes before they are believed: writing takes several steps, and a policy that was
+/// cut in the middle can be one by itself, with less in it.
+const STILL_FOR: Duration = Duration::from_millis(250);
 
 /// What is watched.
 #[derive(Debug)]
@@ -32,13 +31,17 @@ pub(super) struct Watch {
     /// The files themselves, behind all links.
     files: Arc<Mutex<BTreeSet<PathBuf>>>,
     signs: Arc<Notify>,
-    settled: Arc<Notify>,
+    settled: mpsc::Receiver<Read>,
 }
 
+/// What reading the files came to.
+pub(super) type Read = Result<Files, Failure>;
+
 impl Watch {
-    /// Watches files from now on. Must be called where tasks can be spawned.
-    pub(super) fn over(files: &Files) -> Self {
-        let (signs, settled) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    /// Watches files from now on, and reads them with `read`. Must be called where tasks can be spawned.
+    pub(super) fn over(files: &Files, read: impl Fn() -> Read + Send + 'static) -> Self {
+        let signs = Arc::new(Notify::new());
+        let (sender, settled) = mpsc::channel(1);
         let ours = Arc::new(Mutex::new(BTreeSet::new()));
         let (told, known) = (Arc::clone(&signs), Arc::clone(&ours));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -51,15 +54,19 @@ impl Watch {
         let watcher = watcher.inspect_err(|problem| {
             log::warn(&format!("changes of files are noticed some seconds late, since {problem}"));
         });
-        drop(tokio::spawn(settle(Arc::clone(&signs), Arc::clone(&settled))));
+        drop(tokio::spawn(settle(Arc::clone(&signs), read, sender)));
         let mut watch = Self { watcher: watcher.ok(), folders: BTreeSet::new(), files: ours, signs, settled };
         watch.follow(files);
         watch
     }
 
-    /// Waits until files may have changed, and nothing has happened to them for a moment.
-    pub(super) async fn changed(&self) {
-        self.settled.notified().await;
+    /// Waits until files may have changed, and the same bytes were read twice with a while between.
+    pub(super) async fn changed(&mut self) -> Read {
+        match self.settled.recv().await {
+            Some(read) => read,
+            // The one who sends lives as long as the runtime.
+            None => std::future::pending().await,
+        }
     }
 
     /// Somebody else has seen that they changed.
@@ -93,14 +100,23 @@ impl Watch {
     }
 }
 
-/// Tells of a sign and all that follow it closely as one.
-async fn settle(signs: Arc<Notify>, settled: Arc<Notify>) {
-    let is_quiet = async || timeout(SETTLES_IN, signs.notified()).await.is_err();
+/// After a sign, reads until the files have stopped changing. How often signs come does not count: a log that is written
+/// beside the policy would keep it from being read for ever.
+async fn settle(signs: Arc<Notify>, read: impl Fn() -> Read, settled: mpsc::Sender<Read>) {
     loop {
         signs.notified().await;
-        // When it is over, they are read either way.
-        timeout(AT_LATEST, async { while !is_quiet().await {} }).await.ok();
-        settled.notify_one();
+        let mut before = read();
+        loop {
+            sleep(STILL_FOR).await;
+            let now = read();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        if settled.send(before).await.is_err() {
+            return;
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate::admin::{
     Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
     Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, MeasuredFamily,
-    NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken,
-    Token, UpstreamStatus,
+    NotConfirmed, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station,
+    SwitchedRoute, Taken, Token, Unloaded, UpstreamStatus,
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, Ratio, WallTime};
@@ -181,7 +181,7 @@ impl Small {
     pub(crate) fn fail(&self, summary: &str) {
         let failure = LoadFailure {
             since: self.now().wall,
-            needs_restart: false,
+            how: Unloaded::Wrong,
             summary: summary.to_owned(),
             findings: None,
         };
@@ -355,7 +355,15 @@ impl Station for Small {
         let (format, text) = (offer.format, offer.text.to_vec());
         *policy = PolicyText { version, name: "sent".to_owned(), format, text };
         *self.failure.lock().unwrap() = None;
-        Ok(Taken { version, warnings: Findings::of(source, None, &warnings) })
+        Ok(Taken { version, lost: Vec::new(), warnings: Findings::of(source, None, &warnings) })
+    }
+
+    fn confirm(&self) -> Result<Taken, NotConfirmed> {
+        Err(NotConfirmed::NothingHeld)
+    }
+
+    fn lost(&self) -> Vec<String> {
+        Vec::new()
     }
 
     fn load_failure(&self) -> Option<LoadFailure> {

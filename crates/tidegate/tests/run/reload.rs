@@ -222,3 +222,129 @@ fn what_takes_a_restart_is_told() {
     assert!(refused.text().contains("does not say where requests go"), "{}", refused.text());
     assert_eq!((gateway.policy_version(), most(&gateway, "a")), (1, 1));
 }
+
+/// Writes a file in steps, with pauses that are shorter than a file must be still.
+fn write_slowly(path: &Path, text: &str) {
+    let mut file = fs::File::create(path).unwrap();
+    for part in text.as_bytes().chunks(text.len().div_ceil(6)) {
+        std::io::Write::write_all(&mut file, part).unwrap();
+        file.sync_all().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+const TWO_RULES: &str =
+    "[rule.first]\nquota = \"1000/s\"\n[rule.second]\nquota = \"1000/s\"\n[rule.third]\nquota = \"1000/s\"\n";
+
+#[test]
+fn a_file_that_is_written_in_steps_is_read_when_it_is_whole() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(&upstream, TWO_RULES);
+    let file = gateway.gateway.folder().join("tidegate.toml");
+    let changed = policy(&upstream, &TWO_RULES.replace("1000/s", "999/s"));
+    // Other files of the folder change all the while.
+    fs::write(gateway.gateway.folder().join("other.log"), "").unwrap();
+    write_slowly(&file, &changed);
+    gateway.says("tidegate: tidegate.toml in force as version 2");
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0, "no part of it was tried");
+    let status = gateway.get("/api/v1/status");
+    assert_eq!(status["policy"]["lost"], serde_json::json!([]), "{status:#}");
+    assert_eq!(gateway.policy_version(), 2);
+}
+
+/// Waits for a warning, whose line has fields behind the sentence.
+#[track_caller]
+fn warns(gateway: &Operated, sentence: &str) {
+    let begin = format!(" warn tidegate: {sentence}");
+    let errors = gateway.gateway.errors();
+    assert!(errors.find(|line| line.contains(&begin)).is_some(), "no {sentence:?} in {:#?}", errors.so_far());
+}
+
+#[test]
+fn what_a_changed_file_loses_is_said_in_log_and_status() {
+    let upstream = Upstream::ok();
+    let gateway = Operated::before(&upstream, TWO_RULES);
+    let cut = TWO_RULES.split_once("[rule.second]").unwrap().0;
+    gateway.rewrite(&policy(&upstream, cut));
+    warns(&gateway, "version 2 of tidegate.toml has lost rule `second`, rule `third` policy=tidegate.toml");
+    let status = gateway.get("/api/v1/status");
+    crate::published::assert_is("Status", &status);
+    assert_eq!(status["policy"]["lost"], serde_json::json!(["rule `second`", "rule `third`"]));
+    gateway.rewrite(&policy(&upstream, TWO_RULES));
+    gateway.says("tidegate: tidegate.toml in force as version 3");
+    assert_eq!(gateway.get("/api/v1/status")["policy"]["lost"], serde_json::json!([]));
+}
+
+#[test]
+fn an_emptied_file_removes_nothing_however_it_is_emptied() {
+    let upstream = Upstream::ok();
+    let right = policy(&upstream, TWO_RULES);
+    let gateway = Operated::of(Gateway::start(&right));
+    let file = gateway.gateway.folder().join("tidegate.toml");
+    let fails = |count: u64| {
+        gateway.until("/metrics", |page| {
+            page.text().contains(&format!("tidegate_policy_load_failures_total {count}\n"))
+        });
+        let rules = gateway.get("/api/v1/rules");
+        assert_eq!(rules["rules"].as_array().unwrap().len(), 3, "{rules:#}");
+    };
+    fs::File::options().write(true).truncate(true).open(&file).unwrap();
+    fails(1);
+    gateway.rewrite(&right);
+    gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
+    gateway.rewrite("");
+    fails(2);
+    gateway.rewrite(&right[..right.len() - 3]);
+    fails(3);
+    gateway.rewrite(&right);
+    gateway.until("/api/v1/status", |status| status.json()["health"] == "green");
+    assert_eq!(gateway.policy_version(), 1);
+}
+
+#[test]
+fn a_guarded_policy_gives_nothing_up_without_an_operators_word() {
+    let upstream = Upstream::ok();
+    let guarded = format!("server.guard = \"refuse\"\n{TWO_RULES}");
+    let right = policy(&upstream, &guarded);
+    let gateway = Operated::of(Gateway::start(&right));
+    let confirm = || gateway.ask("POST", "/api/v1/policy/confirm", "");
+    assert_eq!(confirm().status(), 404, "nothing is held");
+    // What was cut has lost the guard too.
+    let cut = policy(&upstream, TWO_RULES.split_once("[rule.third]").unwrap().0);
+    gateway.rewrite(&cut);
+    let sentence = "tidegate.toml would lose rule `third`, so it is held until `tidegate ctl policy confirm`; \
+                    version 1 stays";
+    warns(&gateway, sentence);
+    let status = gateway.get("/api/v1/status");
+    crate::published::assert_is("Status", &status);
+    assert_eq!((&status["policy"]["failure"]["held"], &status["health"]), (&true.into(), &"yellow".into()));
+    let verdict = status["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with("Held: the policy on disk waits to be confirmed since "), "{verdict}");
+    assert!(verdict.contains("it loses rule `third`"), "{verdict}");
+    gateway.gateway.signal(Signal::HUP);
+    assert_eq!(gateway.policy_version(), 1, "a signal is no word");
+    // Another file than the one that was held is not confirmed.
+    fs::write(gateway.gateway.folder().join("tidegate.toml"), &cut[..cut.len() - 1]).unwrap();
+    assert_eq!(confirm().status(), 409);
+    gateway.rewrite(&cut);
+    gateway.until("/api/v1/status", |status| status.json()["policy"]["failure"]["held"] == true);
+    let confirmed = confirm();
+    assert_eq!(confirmed.status(), 200, "{confirmed:?}");
+    crate::published::assert_is("PolicyTaken", &confirmed.json());
+    assert_eq!(confirmed.json()["lost"], serde_json::json!(["rule `third`"]));
+    assert_eq!((gateway.policy_version(), confirm().status()), (2, 404));
+    assert_eq!(gateway.get("/api/v1/status")["health"], "green");
+    assert_eq!(gateway.metric("tidegate_policy_load_failures_total"), 0, "it was never wrong");
+}
+
+#[test]
+fn a_guarded_policy_takes_what_loses_nothing_and_forgets_what_was_held() {
+    let upstream = Upstream::ok();
+    let guarded = format!("server.guard = \"refuse\"\n{TWO_RULES}");
+    let gateway = Operated::of(Gateway::start(&policy(&upstream, &guarded)));
+    gateway.rewrite(&policy(&upstream, "server.guard = \"refuse\"\n"));
+    gateway.until("/api/v1/status", |status| status.json()["policy"]["failure"]["held"] == true);
+    gateway.rewrite(&policy(&upstream, &guarded.replace("1000/s", "5/s")));
+    gateway.says("tidegate: tidegate.toml in force as version 2");
+    assert_eq!(gateway.ask("POST", "/api/v1/policy/confirm", "").status(), 404);
+}

@@ -42,7 +42,12 @@ pub(super) fn answer(ask: &Ask, answer: &Value) -> String {
         Ask::Routes => overload::routes(answer),
         Ask::Degrade { .. } => overload::degrade(answer),
         Ask::PolicyGet => String::new(),
-        Ask::PolicyPut(_) => format!("taken as version {}\n", text(&answer["policy_version"])),
+        Ask::PolicyPut(_) | Ask::PolicyConfirm => {
+            let lost: Vec<String> = list(&answer["lost"]).map(text).collect();
+            let without =
+                if lost.is_empty() { String::new() } else { format!(", without {}", lost.join(", ")) };
+            format!("taken as version {}{without}\n", text(&answer["policy_version"]))
+        }
         Ask::PolicyCheck(_) => {
             let verdict = if answer["ok"] == true { "fine" } else { "not fine" };
             format!("{}{verdict}. {}\n", lines(&answer["text"]), text(&answer["summary"]))

@@ -143,6 +143,10 @@ fn changing() -> Vec<Command> {
                     .arg(file()),
             )
             .subcommand(
+                named("confirm", "tidegate ctl policy confirm")
+                    .about("Take the file that is held because of the rules, routes or listeners it loses"),
+            )
+            .subcommand(
                 named("check", "tidegate ctl policy check tidegate.toml")
                     .about("Say what is wrong with a policy")
                     .arg(file()),
@@ -269,6 +273,7 @@ fn policy(given: &ArgMatches) -> Option<Ask> {
     match name {
         "get" => Some(Ask::PolicyGet),
         "put" => file().map(Ask::PolicyPut),
+        "confirm" => Some(Ask::PolicyConfirm),
         "check" => file().map(Ask::PolicyCheck),
         _ => None,
     }
