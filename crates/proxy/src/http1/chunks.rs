@@ -4,6 +4,9 @@
 //! 5\r\nhello\r\n  0\r\n  trailer: x\r\n  \r\n
 //! Size Data  Gap  Size   Trailers
 //! ```
+//!
+//! What stands beside the data is thrown away, or kept until the message has ended. So it has a bound for the whole message,
+//! however it is spread over chunks: [`MOST_BESIDE`].
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -21,14 +24,24 @@ const MOST_DIGITS: usize = 16;
 /// How many trailers may follow a body.
 const MOST_FIELDS: usize = 100;
 
-/// How long all trailers may be together.
-const MOST_TRAILERS: usize = 16 * 1024;
+/// How long all extensions and trailers of a message may be together. Trailers are a checksum, a status and its text.
+pub(crate) const MOST_BESIDE: usize = 4 * 1024;
+
+const TOO_MUCH_BESIDE: Flaw = "the extensions of chunks and the trailers are too long";
 
 const NO_CLEAR_END: Flaw = "a line behind the body ends without a carriage return";
 
+/// How far a body has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunks {
+    place: Place,
+    /// How much has stood beside the data.
+    beside: usize,
+}
+
 /// Where in the body the next byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chunks {
+enum Place {
     /// The line with a chunk's size.
     Size,
     /// A chunk, of which so much is left.
@@ -53,55 +66,73 @@ pub(crate) enum Found {
 }
 
 impl Chunks {
+    /// From its first byte.
+    pub(crate) const fn begin() -> Self {
+        Self { place: Place::Size, beside: 0 }
+    }
+
+    /// How much is left of the chunk in hand.
+    pub(crate) const fn known(&self) -> Option<u64> {
+        if let Place::Data(left) = self.place { Some(left) } else { None }
+    }
+
+    /// So much stands beside the data.
+    fn pass(&mut self, beside: usize) -> Result<(), Flaw> {
+        self.beside += beside;
+        if self.beside > MOST_BESIDE { Err(TOO_MUCH_BESIDE) } else { Ok(()) }
+    }
+
     /// Goes on to the next thing that is worth to be told.
     pub(crate) fn step(&mut self, buffer: &mut BytesMut) -> Result<Found, Flaw> {
         loop {
-            match *self {
-                Self::Size => {
-                    let Some(size) = take_size(buffer)? else { return Ok(Found::Nothing) };
-                    *self = if size == 0 { Self::Trailers } else { Self::Data(size) };
+            match self.place {
+                Place::Size => {
+                    let Some((size, extensions)) = take_size(buffer)? else { return Ok(Found::Nothing) };
+                    self.pass(extensions)?;
+                    self.place = if size == 0 { Place::Trailers } else { Place::Data(size) };
                 }
-                Self::Data(_) if buffer.is_empty() => return Ok(Found::Nothing),
-                Self::Data(left) => {
+                Place::Data(_) if buffer.is_empty() => return Ok(Found::Nothing),
+                Place::Data(left) => {
                     let here = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
                     let left = left - here as u64;
-                    *self = if left == 0 { Self::Gap } else { Self::Data(left) };
+                    self.place = if left == 0 { Place::Gap } else { Place::Data(left) };
                     return Ok(Found::Data(buffer.split_to(here).freeze()));
                 }
-                Self::Gap => match buffer.first_chunk() {
+                Place::Gap => match buffer.first_chunk() {
                     Some(b"\r\n") => {
                         buffer.advance(2);
-                        *self = Self::Size;
+                        self.place = Place::Size;
                     }
                     None if buffer.first().is_none_or(|first| *first == b'\r') => {
                         return Ok(Found::Nothing);
                     }
                     _ => return Err("a chunk is longer than it says"),
                 },
-                Self::Trailers => {
-                    let Some(trailers) = take_trailers(buffer)? else { return Ok(Found::Nothing) };
-                    *self = Self::End;
+                Place::Trailers => {
+                    let room = MOST_BESIDE - self.beside;
+                    let Some(trailers) = take_trailers(buffer, room)? else { return Ok(Found::Nothing) };
+                    self.place = Place::End;
                     if !trailers.is_empty() {
                         return Ok(Found::Trailers(trailers));
                     }
                 }
-                Self::End => return Ok(Found::End),
+                Place::End => return Ok(Found::End),
             }
         }
     }
 
     /// Whether the body has ended, as far as can be told without reading more.
     pub(crate) fn has_ended(&mut self, buffer: &mut BytesMut) -> bool {
-        if *self == Self::Gap && buffer.starts_with(b"\r\n0\r\n\r\n") {
+        if self.place == Place::Gap && buffer.starts_with(b"\r\n0\r\n\r\n") {
             buffer.advance(7);
-            *self = Self::End;
+            self.place = Place::End;
         }
-        *self == Self::End
+        self.place == Place::End
     }
 }
 
-/// The size of the next chunk.
-fn take_size(buffer: &mut BytesMut) -> Result<Option<u64>, Flaw> {
+/// The size of the next chunk, and how much stands beside it.
+fn take_size(buffer: &mut BytesMut) -> Result<Option<(u64, usize)>, Flaw> {
     const UNREADABLE: Flaw = "a chunk's size cannot be read";
     let begin = buffer.get(..buffer.len().min(MOST_LINE)).unwrap_or_default();
     let Some(end) = memchr::memchr(b'\n', begin) else {
@@ -115,8 +146,9 @@ fn take_size(buffer: &mut BytesMut) -> Result<Option<u64>, Flaw> {
         return Err(UNREADABLE);
     }
     let size = digits.iter().fold(0, |size, digit| size << 4 | hex(*digit));
+    let beside = extensions.len();
     buffer.advance(end + 1);
-    Ok(Some(size))
+    Ok(Some((size, beside)))
 }
 
 /// Whether this may stand behind a size. What it means is not for us.
@@ -129,8 +161,8 @@ fn hex(digit: u8) -> u64 {
     char::from(digit).to_digit(16).unwrap_or_default().into()
 }
 
-/// What follows the last chunk; empty if nothing does.
-fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Flaw> {
+/// What follows the last chunk, if it is no longer than there is room for; empty if nothing does.
+fn take_trailers(buffer: &mut BytesMut, room: usize) -> Result<Option<HeaderMap>, Flaw> {
     let mut trailers = HeaderMap::new();
     if buffer.starts_with(b"\r\n") {
         buffer.advance(2);
@@ -145,7 +177,7 @@ fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Flaw> {
         return Err(NO_CLEAR_END);
     }
     match end {
-        Some(end) if end <= MOST_TRAILERS => {
+        Some(end) if end <= room => {
             let bytes = buffer.split_to(end).freeze();
             read_fields(&bytes, 0, ends.all(), |name, _, value| {
                 trailers.append(name, value);
@@ -154,8 +186,8 @@ fn take_trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Flaw> {
             drop_forbidden(&mut trailers);
             Ok(Some(trailers))
         }
-        None if buffer.len() < MOST_TRAILERS => Ok(None),
-        Some(_) | None => Err("the trailers are too long"),
+        None if buffer.len() < room => Ok(None),
+        Some(_) | None => Err(TOO_MUCH_BESIDE),
     }
 }
 

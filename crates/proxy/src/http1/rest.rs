@@ -23,7 +23,7 @@ impl Rest {
 
     /// A body in chunks, from its first byte.
     pub(crate) const fn chunks() -> Self {
-        Self::Chunks(Chunks::Size)
+        Self::Chunks(Chunks::begin())
     }
 
     /// Takes the next piece out of what has been read.
@@ -58,8 +58,9 @@ impl Rest {
     /// How much is left until the next thing that is not data, if it is known.
     pub(crate) const fn known(&self) -> Option<u64> {
         match self {
-            Self::Length(left) | Self::Chunks(Chunks::Data(left)) => Some(*left),
-            Self::Nothing | Self::Chunks(_) | Self::UntilClose => None,
+            Self::Length(left) => Some(*left),
+            Self::Chunks(chunks) => chunks.known(),
+            Self::Nothing | Self::UntilClose => None,
         }
     }
 

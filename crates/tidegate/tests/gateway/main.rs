@@ -7,6 +7,7 @@
 mod access_log;
 mod answers;
 mod bad_input;
+mod beside;
 mod client_address;
 mod concurrency;
 mod costs;
