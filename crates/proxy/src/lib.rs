@@ -13,11 +13,12 @@
 //! | the walk of a request | `ingress` |
 //! | fields that end here or are added | `head`, `client` |
 //! | endpoints and connections to them | `upstream` |
-//! | how long a request counts as in flight at its upstream | `stay` |
+//! | how long a request counts as in flight at its upstream | `stay`; without its caller, `alone` |
 //! | what is counted | [`figures`] |
 //! | what of it operators see as metrics | [`metrics`] |
 //! | what is known of overload, and what follows | `signals`, `overload`, `degrade` |
 
+mod alone;
 mod chance;
 mod client;
 mod connection;

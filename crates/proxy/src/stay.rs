@@ -99,11 +99,6 @@ impl Stay {
         Self(Arc::default())
     }
 
-    /// Whether the body of the request has broken off.
-    pub(crate) fn has_broken_off(&self) -> bool {
-        matches!(*lock(&self.0), Some(Held::BrokenOff))
-    }
-
     /// The place of a request that is answered, if it is still held.
     pub(crate) fn answered(self) -> Option<Place> {
         match lock(&self.0).take()? {
@@ -169,6 +164,11 @@ impl Arrival {
             }
             other @ (Some(Held::Begun { .. } | Held::Served(_) | Held::BrokenOff) | None) => other,
         };
+    }
+
+    /// Whether the body of the request has broken off.
+    pub(crate) fn is_broken_off(&self) -> bool {
+        matches!(*lock(&self.0), Some(Held::BrokenOff))
     }
 
     pub(crate) fn has_broken_off(self) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::{Method, Response, StatusCode};
 use http_body::Body;
 use tidegate_core::Refusal;
+use tidegate_policy::policy::Settle;
 use tidegate_policy::{Admitted, Gate, Refused, Turned};
 
 use crate::body::{CountedBody, GuardedBody};
@@ -42,6 +43,34 @@ impl Admission {
     #[must_use]
     pub fn wait(&self) -> Duration {
         self.admitted().map_or(Duration::ZERO, Admitted::wait)
+    }
+
+    /// The service is asked from here on: who leaves now has cost something.
+    pub const fn ask(&mut self) {
+        self.guard.ask();
+    }
+
+    /// The service was asked and will not answer any more; the answer that follows is the driver's own.
+    pub fn unheard(&mut self) {
+        self.guard.unheard();
+    }
+
+    /// The service could not be asked after all, and nobody waits any more: what was charged stands.
+    pub fn unasked(mut self) {
+        self.guard.unasked();
+    }
+
+    /// Whether it holds a place among those that a rule allows in flight.
+    #[must_use]
+    pub fn holds_place(&self) -> bool {
+        self.admitted().is_some_and(Admitted::holds_place)
+    }
+
+    /// Whether only the head of the answer tells what the request has cost.
+    #[must_use]
+    pub fn awaits_cost(&self) -> bool {
+        let mut settles = self.admitted().into_iter().flat_map(Admitted::settles);
+        settles.any(|settle| matches!(settle, Settle::ResponseHeader(_)))
     }
 
     /// The request's body, its bytes counted where a rule is settled by them.

@@ -60,6 +60,12 @@ impl<B> GuardedBody<B> {
     pub const fn refused(text: Bytes) -> Self {
         Self { kind: Kind::Refused { text } }
     }
+
+    /// Whether the answer has not ended, so that what was admitted is still held.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(self.kind, Kind::Served { guard: Some(_), .. })
+    }
 }
 
 impl<B> Body for GuardedBody<B>

@@ -208,13 +208,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let admission = match self.shared.admit(&request) {
+        let mut admission = match self.shared.admit(&request) {
             ControlFlow::Continue(admission) => admission,
             ControlFlow::Break(response) => return ResponseFuture::refused(response),
         };
         let wait = admission.wait();
         let request = request.map(|body| admission.counted(body));
         if wait.is_zero() {
+            admission.ask();
             return ResponseFuture::calling(self.inner.call(request), admission);
         }
         // The service that said it is ready must be the one that is called; a clone of it has said nothing.

@@ -10,8 +10,10 @@
 //! | broke                             | failed |
 //! | was dropped before its end        | abandoned: the place returns, and nothing is learnt |
 //!
-//! True costs are settled on the way: from the response's header when it is there, from the bytes at the end;
-//! bytes that went before an answer was abandoned did go, so they are settled too.
+//! True costs are settled on the way: from the response's header when it is there, from the bytes at the end. What a
+//! request has cost whose answer nobody waited for is not known, and leaving must not pay: then it is what the rule
+//! charges for that (`abandoned`), or the bytes that went, if they were more. A request that was never sent to the
+//! service costs what it was charged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +40,20 @@ pub(crate) struct Guard {
     promised: Option<u64>,
     /// The bytes of the request that the service has read, where a rule wants to know.
     received: Option<Arc<AtomicU64>>,
+    heard: Heard,
+}
+
+/// How much is known of what the service did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// It was not asked yet.
+    Unasked,
+    /// It is at work, for all that is known.
+    Asked,
+    /// It has answered.
+    Answer,
+    /// It will not answer any more.
+    Nothing,
 }
 
 impl Guard {
@@ -51,7 +67,20 @@ impl Guard {
             sent: 0,
             promised: None,
             received,
+            heard: Heard::Unasked,
         }
+    }
+
+    /// The service is asked from here on.
+    pub(crate) const fn ask(&mut self) {
+        self.heard = Heard::Asked;
+    }
+
+    /// There will be no answer, though the service was asked.
+    pub(crate) fn unheard(&mut self) {
+        self.heard = Heard::Nothing;
+        let now = self.clock.now();
+        self.settle_seen(now);
     }
 
     /// Where the bytes of the request are counted, if they are.
@@ -70,6 +99,11 @@ impl Guard {
     /// The answer has begun.
     pub(crate) fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
         self.outcome = outcome_of(status, headers);
+        if self.heard == Heard::Nothing {
+            // The answer is ours.
+            return;
+        }
+        self.heard = Heard::Answer;
         self.promised =
             headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let costs = self.costs(|settle| match settle {
@@ -99,7 +133,15 @@ impl Guard {
     /// The service or its answer broke.
     pub(crate) fn fail(mut self) {
         self.outcome = Outcome::Failed;
+        if self.heard == Heard::Asked {
+            self.unheard();
+        }
         self.complete();
+    }
+
+    /// The service could not be asked after all.
+    pub(crate) const fn unasked(&mut self) {
+        self.heard = Heard::Unasked;
     }
 
     /// What the gate said, to be ended in another way.
@@ -116,13 +158,30 @@ impl Guard {
     }
 
     fn settle_bytes(&mut self, now: Now) {
+        let costs = self.seen();
+        self.settle(now, costs);
+    }
+
+    /// The bytes that went either way.
+    fn seen(&self) -> Vec<(Settle, Cost)> {
         let (sent, received) = (self.sent, self.received.as_ref());
-        let costs = self.costs(|settle| match settle {
+        self.costs(|settle| match settle {
             Settle::ResponseBytes => Some(cost_of(sent)),
             Settle::RequestBytes => received.map(|bytes| cost_of(bytes.load(Ordering::Relaxed))),
             Settle::ResponseHeader(_) => None,
-        });
-        self.settle(now, costs);
+        })
+    }
+
+    /// What is seen is not all that was done.
+    fn settle_seen(&mut self, now: Now) {
+        let seen = self.seen();
+        let Some(admitted) = &mut self.admitted else { return };
+        for (settle, bytes) in seen {
+            admitted.settle_at_least(now, &settle, bytes);
+        }
+        if self.heard != Heard::Answer {
+            admitted.settle_unheard(now);
+        }
     }
 
     /// What is known now of the costs that are still open. Nearly always nothing, which allocates nothing.
@@ -147,10 +206,10 @@ impl Drop for Guard {
         if self.admitted.is_none() {
             return;
         }
-        if self.promised == Some(self.sent) {
+        if self.heard == Heard::Answer && self.promised == Some(self.sent) {
             self.complete();
-        } else {
-            self.settle_bytes(self.clock.now());
+        } else if self.heard != Heard::Unasked {
+            self.settle_seen(self.clock.now());
         }
     }
 }

@@ -8,7 +8,7 @@ use tidegate_core::{Cost, Criticality};
 use super::limit::{Numbers, Placed, Settings};
 use super::{Known, check_name, line, max_keys, reserve, shed};
 use crate::document::read::{Field, Named};
-use crate::document::rule::{Kind, LimitDoc, ModeWord, RuleDoc};
+use crate::document::rule::{Kind, LimitDoc, ModeWord, RuleCostDoc, RuleDoc};
 use crate::document::top::PolicyDoc;
 use crate::policy::{KeySource, KeySpec, Limit, MOST_PLANS_A_RULE, MOST_SOURCES_A_KEY, Mode, Rule, RuleCost};
 use crate::problem::{Code, Problem, Problems, nearest};
@@ -80,7 +80,7 @@ fn rule<'a>(
         per_criticality: others.per_criticality,
         shadow: others.shadow,
         max_keys: keys.unwrap_or(known.max_keys),
-        cost: cost(written),
+        cost: cost(written, &path, problems),
     };
     CompiledRule { rule: Arc::new(rule), written, key_span: field.key_span, limits, settings }
 }
@@ -209,10 +209,33 @@ fn key(written: &RuleDoc, path: &str, problems: &mut Problems) -> KeySpec {
     KeySpec(key.value.0.iter().map(|source| source.value.clone()).collect())
 }
 
-fn cost(written: &RuleDoc) -> Option<RuleCost> {
+fn cost(written: &RuleDoc, path: &str, problems: &mut Problems) -> Option<RuleCost> {
     let cost = &written.cost.as_ref()?.value;
     let estimate = cost.estimate.as_ref().map_or(Cost::ONE, |estimate| estimate.value);
-    Some(RuleCost { estimate, settle: cost.settle.as_ref().map(|settle| settle.value.clone()) })
+    let settle = cost.settle.as_ref().map(|settle| settle.value.clone());
+    let abandoned = abandoned(cost, estimate, &format!("{path}.cost"), problems);
+    Some(RuleCost { estimate, settle, abandoned })
+}
+
+/// What stays charged when the true cost is never heard of. Below the estimate, leaving would pay.
+fn abandoned(cost: &RuleCostDoc, estimate: Cost, path: &str, problems: &mut Problems) -> Option<Cost> {
+    let written = cost.abandoned.as_ref()?;
+    let path_of = |key: &str| format!("{path}.{key}");
+    if cost.settle.is_none() && !problems.mentions(&path_of("settle")) {
+        let message = "`abandoned` does nothing without `settle`: the estimate is the cost";
+        let problem = Problem::new(Code::NotForThis, message).at(written.key_span).path(path_of("abandoned"));
+        problems.push(problem.label("remove it, or say with `settle` where the true cost comes from"));
+    }
+    let most = written.value.0?;
+    if most < estimate {
+        let message = format!("abandoned max:{most} is below the estimate {estimate}");
+        let problem = Problem::new(Code::EmptyRange, message).at(written.span).path(path_of("abandoned"));
+        let label =
+            format!("write \"max:{estimate}\" or more, so that nothing is cheaper for those who leave");
+        problems.push(problem.label(label));
+        return None;
+    }
+    Some(most)
 }
 
 pub(super) fn unknown_level(level: &str, span: Span, path: &str) -> Problem {

@@ -7,7 +7,7 @@ use tidegate_core::{Charge, Cost, Criticality};
 use super::{DecisionId, Standings, record};
 use crate::attributes::Attributes;
 use crate::gate::{Counted, HeldPlan, Note, Now, Plan, Spot, Ticket};
-use crate::policy::{Route, Rule, Settle};
+use crate::policy::{Route, Rule, RuleCost, Settle};
 use crate::record::Record;
 
 /// A request that may pass, with what it took.
@@ -179,6 +179,34 @@ impl Admitted {
         }
     }
 
+    /// The same for a cost that is not known to its end: it is at least what the rule says such a request costs, so that
+    /// nothing comes back because a caller leaves.
+    pub fn settle_at_least(&mut self, now: Now, source: &Settle, known: Cost) {
+        let Self { plan, mets, .. } = self;
+        for met in mets.iter_mut() {
+            if let Some(cost) = cost_of(plan, met.rule).filter(|cost| cost.settle.as_ref() == Some(source)) {
+                met.settle(plan, now, known.max(cost.unheard()));
+            }
+        }
+    }
+
+    /// No answer was heard: what is still to be settled by one costs what the rules say for that.
+    pub fn settle_unheard(&mut self, now: Now) {
+        let Self { plan, mets, .. } = self;
+        for met in mets.iter_mut() {
+            let cost = cost_of(plan, met.rule).filter(|cost| cost.settle.is_some());
+            if let Some(abandoned) = cost.and_then(|cost| cost.abandoned) {
+                met.settle(plan, now, abandoned);
+            }
+        }
+    }
+
+    /// Whether it holds a place among those that a rule allows in flight.
+    #[must_use]
+    pub fn holds_place(&self) -> bool {
+        self.mets.iter().any(|met| matches!(met.took, Took::Place(_, Some(_)) | Took::Reserved(Some(_))))
+    }
+
     /// Ends it with what was learnt.
     #[inline]
     pub fn complete(mut self, now: Now, outcome: Outcome) {
@@ -231,8 +259,12 @@ impl Drop for Admitted {
     }
 }
 
+fn cost_of(plan: &Plan, rule: u16) -> Option<&RuleCost> {
+    plan.rules.get(usize::from(rule))?.rule.cost.as_ref()
+}
+
 fn settle_of(plan: &Plan, rule: u16) -> Option<&Settle> {
-    plan.rules.get(usize::from(rule))?.rule.cost.as_ref()?.settle.as_ref()
+    cost_of(plan, rule)?.settle.as_ref()
 }
 
 impl Met {

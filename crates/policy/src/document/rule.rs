@@ -4,6 +4,7 @@ use tidegate_core::rate::UtcOffset;
 use tidegate_core::{Cost, Criticality};
 
 use super::read::{Field, Named, OneOrList};
+use super::values::Abandoned;
 use super::values::Target;
 use super::{choice, section};
 use crate::policy::{Capacity, KeySource, Settle};
@@ -90,6 +91,8 @@ section! {
         estimate "estimate": Cost, Default("1", "a request is one unit unless told otherwise"), "0.01", Built;
         /// Where the true cost comes from, once it is known.
         settle "settle": Settle, Nothing("the estimate is the cost"), "\"bytes:response\"", Built;
+        /// What a request costs of which the true cost is never heard, because the service does not answer; of bytes, what it costs at least if its caller leaves before the end.
+        abandoned "abandoned": Abandoned, Default("\"estimate\"", "what is not known is not made up"), "\"max:2.5\"", Built;
     }
 }
 

@@ -5,8 +5,8 @@ mod overload;
 
 use std::net::SocketAddr;
 
-use tidegate_core::Criticality;
 use tidegate_core::rate::UtcOffset;
+use tidegate_core::{Cost, Criticality};
 
 use super::read::{Place, Read, not_supported, text};
 use super::spec::{Form, Shape, Support};
@@ -109,6 +109,7 @@ textual! {
     CallerSource, "a source of callers", Some("^(client-ip|header:.+)$"), "header:x-api-key", caller_source;
     CriticalitySource, "a source of criticality", Some("^(header|baggage):.+$"), "header:x-criticality", criticality_source;
     Settle, "where the true cost comes from", Some("^(response_header:.+|bytes:(request|response)|orca:.+)$"), "bytes:response", settle;
+    Abandoned, "`estimate` or a cost", Some(r"^(estimate|max:[0-9_]+(\.[0-9_]+)?)$"), "max:2.5", abandoned;
     SignalFrom, "where readings come from", Some("^(api|response_header:.+)$"), "response_header:x-db-load", signal_from;
     Method, "a method", Some("^[A-Z][A-Z-]*$"), "POST", method;
     Host, "a host", None, "api.example.com", host;
@@ -227,6 +228,24 @@ fn settle(written: &str) -> Result<Settle, Unreadable> {
             written,
             "is not where a true cost comes from",
             "write \"response_header:NAME\", \"bytes:response\" or \"bytes:request\"",
+        ),
+    }
+}
+
+/// What stays charged when a true cost is never heard of; none is the estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Abandoned(pub(crate) Option<Cost>);
+
+fn abandoned(written: &str) -> Result<Abandoned, Unreadable> {
+    let cost = |text: &str| text.replace('_', "").parse().ok();
+    match written.split_once(':') {
+        None if written == "estimate" => Ok(Abandoned(None)),
+        Some(("max", text)) if cost(text).is_some() => Ok(Abandoned(cost(text))),
+        _ => refused(
+            Code::UnknownChoice,
+            written,
+            "is not what stays charged",
+            "write \"estimate\", or \"max:\" and a cost: \"max:2.5\"",
         ),
     }
 }

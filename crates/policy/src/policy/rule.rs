@@ -64,6 +64,16 @@ pub struct RuleCost {
     pub estimate: Cost,
     /// Where the true cost comes from.
     pub settle: Option<Settle>,
+    /// What stays charged when that is never heard of; the estimate where it is not said.
+    pub abandoned: Option<Cost>,
+}
+
+impl RuleCost {
+    /// What a request costs at least whose true cost is not known to its end.
+    #[must_use]
+    pub fn unheard(&self) -> Cost {
+        self.abandoned.unwrap_or(self.estimate)
+    }
 }
 
 /// Where a true cost comes from.

@@ -101,7 +101,7 @@ pub(crate) fn rule(name: &str, key: &[KeySource], limit: Limit) -> Rule {
 }
 
 pub(crate) fn settled(mut rule: Rule, estimate: u32, settle: Settle) -> Rule {
-    rule.cost = Some(RuleCost { estimate: Cost::of(estimate), settle: Some(settle) });
+    rule.cost = Some(RuleCost { estimate: Cost::of(estimate), settle: Some(settle), abandoned: None });
     rule
 }
 

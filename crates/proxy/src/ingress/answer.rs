@@ -7,12 +7,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
 use tidegate_policy::{Now, Record, Refused};
 use tidegate_tower::Clock;
 use tidegate_tower::body::GuardedBody;
 
+use super::unbroken::{go_on, unwanted};
 use super::way::Undecided;
+use crate::alone::Patience;
 use crate::connection::{Caller, stream};
 use crate::figures::RouteFigures;
 use crate::upstream::{Turned, UpstreamBody};
@@ -23,25 +24,29 @@ const GONE: u16 = 499;
 /// What a request is noted with that was cut off before there was an answer, because the time to drain was over.
 const CUT_OFF: u16 = 503;
 
-pin_project! {
-    /// The body of an answer.
-    pub(crate) struct AnswerBody {
-        #[pin]
-        body: GuardedBody<UpstreamBody>,
-        ticket: Ticket,
-        // The upstream's connection, where it has turned to another protocol.
-        turned: Option<Box<Turned>>,
-    }
+/// The body of an answer.
+pub(crate) struct AnswerBody {
+    body: GuardedBody<UpstreamBody>,
+    _ticket: Ticket,
+    /// How long it is read on without its caller, where that matters.
+    lasting: Option<Patience>,
+    /// The upstream's connection, where it has turned to another protocol.
+    turned: Option<Box<Turned>>,
 }
 
 impl AnswerBody {
     pub(super) const fn served(body: GuardedBody<UpstreamBody>, ticket: Ticket) -> Self {
-        Self { body, ticket, turned: None }
+        Self { body, _ticket: ticket, lasting: None, turned: None }
     }
 
     /// A short text of ours.
     pub(super) const fn text(text: Bytes, ticket: Ticket) -> Self {
-        Self { body: GuardedBody::refused(text), ticket, turned: None }
+        Self { body: GuardedBody::refused(text), _ticket: ticket, lasting: None, turned: None }
+    }
+
+    /// Without its caller it is read on for as long as that: the upstream's work ends with its answer, not with its head.
+    pub(super) const fn lasts(&mut self, lasting: Option<Patience>) {
+        self.lasting = lasting;
     }
 
     /// Another protocol is spoken behind the answer's head.
@@ -60,11 +65,11 @@ impl Body for AnswerBody {
     type Error = <UpstreamBody as Body>::Error;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         stream::asked();
-        let frame = ready!(self.project().body.poll_frame(cx));
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if frame.is_some() {
             stream::gave();
         }
@@ -77,6 +82,15 @@ impl Body for AnswerBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        if let Some(patience) = self.lasting.take().filter(|_| self.body.is_held()) {
+            let body = std::mem::replace(&mut self.body, GuardedBody::refused(Bytes::new()));
+            go_on(unwanted(body), patience);
+        }
     }
 }
 

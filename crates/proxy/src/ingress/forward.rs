@@ -13,9 +13,10 @@ use tidegate_tower::{Admission, Clock};
 
 use super::answer::{AnswerBody, Ticket};
 use super::heard::Heard;
-use super::unbroken::Unbroken;
+use super::unbroken::{Sent, Unbroken};
 use super::visit::{Hold, Visit};
 use super::way::Way;
+use crate::alone::Patience;
 use crate::connection::http1::body::{BrokenOff, CallerBody};
 use crate::criticality;
 use crate::head::{self, Forwards};
@@ -47,7 +48,7 @@ pub(super) enum Unready {
 }
 
 /// What is left of a request once it has been sent on.
-struct Sent {
+struct Passed {
     settings: Arc<Settings>,
     speech: Speech,
     admission: Admission,
@@ -78,20 +79,20 @@ impl Forward {
     /// The upstream has no room for it.
     pub(super) fn turned_away(self: Box<Self>, refusal: Refusal) -> Response<AnswerBody> {
         let Self { settings, speech, admission, ticket, .. } = *self;
-        Sent { settings, speech, admission, ticket }.turned_away(refusal)
+        Passed { settings, speech, admission, ticket }.turned_away(refusal)
     }
 
     /// Its body ended too soon.
     pub(super) fn broken_off(self: Box<Self>) -> Response<AnswerBody> {
         let Self { settings, speech, admission, ticket, .. } = *self;
-        Sent { settings, speech, admission, ticket }.trouble(BROKEN_OFF)
+        Passed { settings, speech, admission, ticket }.trouble(BROKEN_OFF)
     }
 
     /// Asks the upstream.
     pub(super) async fn go(self: Box<Self>) -> Response<AnswerBody> {
         let Self { settings, speech, admission, ticket, way, ready, mut request } = *self;
         let place = way.taken();
-        let sent = Sent { settings, speech, admission, ticket };
+        let sent = Passed { settings, speech, admission, ticket };
         let Some((route, upstream)) = sent.route() else { return sent.trouble(Trouble::NoRoute) };
         if let Forwards::EndsHere = head::count_forwards(&mut request) {
             return sent.answer(Response::new(UpstreamBody::text(Bytes::new())));
@@ -108,10 +109,9 @@ impl Forward {
         let told = found.filter(|_| sent.settings.tells_criticality);
         criticality::tell(request.headers_mut(), told, caller.hop.is_trusted);
         let (worker, settings) = (Arc::clone(&caller.worker), Arc::clone(&sent.settings));
-        let Some(door) = settings.upstreams.get(upstream).map(|upstream| upstream.door(worker.number)) else {
-            return sent.trouble(Trouble::NoRoute);
-        };
-        let grace = door.grace();
+        let Some(asked) = settings.upstreams.get(upstream) else { return sent.trouble(Trouble::NoRoute) };
+        let door = asked.door(worker.number);
+        let alone = Patience::of(&sent.admission, &asked.spec, door.grace());
         let hold = if request.body().has_come() {
             place.map_or(Hold::Nothing, Hold::Place)
         } else {
@@ -125,28 +125,17 @@ impl Forward {
             sent.admission.counted(body)
         });
         let visit = Visit { worker, settings, upstream, hold, began: ready, request };
-        match Unbroken::new(visit.go(), grace).await {
-            Ok(mut response) => {
-                let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-                let turned = response.body_mut().take_turned();
-                // An upstream that turns to another protocol without being asked is none.
-                if is_upgraded && (!is_upgrade || turned.is_none()) {
-                    return sent.trouble(Trouble::Unreachable);
-                }
-                head::send_back(&mut response, is_upgraded);
-                let mut response = sent.answer(response);
-                response.body_mut().turn(turned);
-                response
-            }
-            Err(CallFailure::Unconnected | CallFailure::Broken) => sent.trouble(Trouble::Unreachable),
-            Err(CallFailure::Silent) => sent.trouble(Trouble::Silent),
-            Err(CallFailure::Busy) => sent.trouble(Trouble::Busy),
-            Err(CallFailure::CallerGone) => sent.trouble(BROKEN_OFF),
+        let Passed { settings, speech, admission, ticket } = sent;
+        let Sent { answered, admission, .. } = Unbroken::new(Sent::on(visit, admission, alone), alone).await;
+        let sent = Passed { settings, speech, admission, ticket };
+        match answered {
+            Ok(response) => sent.answered(response, alone, is_upgrade),
+            Err(failure) => sent.failed(failure),
         }
     }
 }
 
-impl Sent {
+impl Passed {
     /// The route it took and the position of the upstream behind it.
     fn route(&self) -> Option<(&Route, usize)> {
         let route = self.admission.admitted().and_then(Admitted::route)?;
@@ -164,6 +153,40 @@ impl Sent {
         ticket.turned_away(&refused);
         ticket.status(response.status());
         response.map(|text| AnswerBody::text(text, ticket))
+    }
+
+    /// The upstream has answered.
+    fn answered(
+        self,
+        mut response: Response<UpstreamBody>,
+        alone: Patience,
+        is_upgrade: bool,
+    ) -> Response<AnswerBody> {
+        let lasting = if response.body().is_whole() { None } else { alone.for_body(response.headers()) };
+        let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let turned = response.body_mut().take_turned();
+        // An upstream that turns to another protocol without being asked is none.
+        if is_upgraded && (!is_upgrade || turned.is_none()) {
+            return self.trouble(Trouble::Unreachable);
+        }
+        head::send_back(&mut response, is_upgraded);
+        let mut response = self.answer(response);
+        response.body_mut().lasts(lasting);
+        response.body_mut().turn(turned);
+        response
+    }
+
+    /// The upstream has not answered.
+    fn failed(mut self, failure: CallFailure) -> Response<AnswerBody> {
+        if matches!(failure, CallFailure::Broken | CallFailure::Silent | CallFailure::CallerGone) {
+            self.admission.unheard();
+        }
+        self.trouble(match failure {
+            CallFailure::Unconnected | CallFailure::Broken => Trouble::Unreachable,
+            CallFailure::Silent => Trouble::Silent,
+            CallFailure::Busy => Trouble::Busy,
+            CallFailure::CallerGone => BROKEN_OFF,
+        })
     }
 
     /// An answer of ours.

@@ -1,14 +1,17 @@
 //! What is asked of an upstream, and what is learnt from its answer; with its caller or without.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 
 use http::{Request, Response};
 use tidegate_core::Moment;
 use tidegate_core::permit::Outcome;
+use tidegate_policy::policy::LimitAlgorithm;
 use tidegate_tower::Clock;
 use tidegate_tower::bulkhead::{self, Place};
 
-use super::unbroken;
+use crate::alone;
 use crate::settings::Settings;
 use crate::stay::{Again, Arrival, Stay};
 use crate::upstream::{CallFailure, RequestBody, Upstream, UpstreamBody, orca};
@@ -46,14 +49,6 @@ impl Hold {
         })
     }
 
-    /// Whether the body has broken off.
-    fn has_broken_off(&self) -> bool {
-        match self {
-            Self::Nothing | Self::Place(_) => false,
-            Self::Upload(stay) => stay.has_broken_off(),
-        }
-    }
-
     /// Who is told how the body comes, if that matters.
     pub(super) fn arrival(&self) -> Option<Arrival> {
         match self {
@@ -88,6 +83,14 @@ struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
+    /// The grace is over: the work takes so long at least. Were only answers heard of, a service too slow to give any
+    /// would look as fast as ever.
+    fn take_back(&mut self) {
+        if let Some(place) = self.end().unanswered() {
+            place.complete(self.clock.moment(), Outcome::Abandoned);
+        }
+    }
+
     fn end(&mut self) -> Hold {
         std::mem::replace(&mut self.hold, Hold::Nothing)
     }
@@ -95,12 +98,8 @@ impl Unanswered<'_> {
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
-        // Cut off when its grace was over: the work takes so long at least. Were only answers heard of, a service too slow
-        // to give any would look as fast as ever.
-        if unbroken::is_alone()
-            && let Some(place) = self.end().unanswered()
-        {
-            place.complete(self.clock.moment(), Outcome::Abandoned);
+        if alone::is_alone() {
+            self.take_back();
         }
     }
 }
@@ -110,9 +109,18 @@ impl Visit {
     pub(super) async fn go(self) -> Result<Response<UpstreamBody>, CallFailure> {
         let Self { worker, settings, upstream, hold, began, request } = self;
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
+        let is_fixed = upstream.spec.concurrency.algorithm == LimitAlgorithm::Fixed;
+        let upload = hold.arrival();
         let mut unanswered = Unanswered { hold, clock: &*settings.clock };
-        let is_caller_gone = || unanswered.hold.has_broken_off();
-        let mut answered = upstream.call(worker.number, worker.ticks(), request, is_caller_gone).await;
+        let is_caller_gone = || upload.as_ref().is_some_and(Arrival::is_broken_off);
+        let mut call = pin!(upstream.call(worker.number, worker.ticks(), request, is_caller_gone));
+        let mut answered = poll_fn(|cx| {
+            if !is_fixed && alone::is_late() {
+                unanswered.take_back();
+            }
+            call.as_mut().poll(cx)
+        })
+        .await;
         let hold = unanswered.end();
         match &mut answered {
             Ok(response) => {
@@ -159,7 +167,7 @@ fn keep(
     response: &mut Response<UpstreamBody>,
 ) {
     let outcome = match bulkhead::outcome(response) {
-        Outcome::Ok if unbroken::is_alone() => Outcome::Abandoned,
+        Outcome::Ok if alone::is_alone() => Outcome::Abandoned,
         outcome => outcome,
     };
     let linger = if response.body().is_whole() { None } else { upstream.door(worker.number).linger() };

@@ -5,7 +5,14 @@ use std::time::Duration;
 
 use crate::dice::Dice;
 use crate::gateway::support::{Gateway, H2Client, Upstream, Wire, full, request};
-use crate::operated::{Operated, policy};
+use crate::operated::Operated;
+
+/// What is silent keeps the places of a rule until the upstream's time is over, which is soon.
+fn before(upstream: &Upstream) -> String {
+    let address = upstream.url();
+    let upstream = format!("[upstream.default]\nendpoints = [\"{address}\"]\ntimeout = \"2s\"");
+    format!("listen = \"127.0.0.1:0\"\nserver.admin = \"127.0.0.1:0\"\n{upstream}\n{PLACES}")
+}
 
 const PLACES: &str = "[rule.places]\nkind = \"concurrency\"\nkey = \"header:x-api-key\"\nlimit = 5000\n";
 
@@ -94,7 +101,7 @@ fn on_the_way(gateway: &Operated) -> (u64, u64) {
 fn a_thousand_aborted_requests_leave_no_place_taken() {
     crate::vitals::need_files(4000);
     let upstream = upstream();
-    let gateway = Operated::of(Gateway::start(&policy(&upstream, PLACES)));
+    let gateway = Operated::of(Gateway::start(&before(&upstream)));
     let to = gateway.gateway.address();
     std::thread::scope(|scope| {
         for seed in 0..4 {

@@ -20,6 +20,7 @@ mod heads;
 mod holding;
 mod hops;
 mod keys;
+mod leaving;
 mod lifecycle;
 mod limits;
 mod overload;

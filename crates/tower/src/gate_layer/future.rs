@@ -82,7 +82,8 @@ where
                 StateProjection::Waiting { waiting } => {
                     let sleep = &mut waiting.as_mut().expect(DONE).sleep;
                     ready!(sleep.as_mut().poll(cx));
-                    let Waiting { mut ready, request, admission, .. } = *waiting.take().expect(DONE);
+                    let Waiting { mut ready, request, mut admission, .. } = *waiting.take().expect(DONE);
+                    admission.ask();
                     let future = ready.call(request);
                     state.set(State::Calling { future, admission: Some(admission) });
                 }

@@ -102,7 +102,7 @@ x-envoy-ratelimited: true"#
 async fn a_request_that_can_never_pass_is_told_so() {
     // No file can say so, but a rule can be made so.
     let mut policy = policies::policy([PER_KEY]);
-    let cost = Some(RuleCost { estimate: Cost::of(21), settle: None });
+    let cost = Some(RuleCost { estimate: Cost::of(21), settle: None, abandoned: None });
     policy.rules[0] = Arc::new(Rule { cost, ..Rule::clone(&policy.rules[0]) });
     let service = GateLayer::for_policy(policy, TokioClock::new()).unwrap().layer(Inner::default());
     let refused = answer(&service, request("alice")).await;

@@ -8,8 +8,8 @@ use http_body_util::{BodyExt, Full};
 use tidegate_tower::body::CountedBody;
 use tower::{Layer, ServiceExt};
 
-use crate::policies::settled;
-use crate::support::{Inner, Step, answer, field, layer, request, serve};
+use crate::policies::{SHAPED, settled};
+use crate::support::{Inner, Step, answer, field, layer, poll_once, request, serve};
 
 /// What is left of 1000 after the requests so far, as the next answer says: itself is taken to cost 10.
 async fn left(service: &tidegate_tower::GateService<Inner>) -> String {
@@ -63,4 +63,49 @@ async fn the_bytes_of_the_request_are_counted_as_the_service_reads_them() {
     assert_eq!(send("0123456789012345678901234").await, "\"settled\";r=990;t=1");
     assert_eq!(send("").await, "\"settled\";r=965;t=1");
     assert_eq!(send("").await, "\"settled\";r=965;t=1");
+}
+
+/// Polls a request so often and drops it.
+fn leave(service: &tidegate_tower::GateService<Inner>, polls: usize) {
+    let mut call = Box::pin(service.clone().oneshot(request("alice")));
+    for _ in 0..polls {
+        assert!(poll_once(call.as_mut()).is_pending());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_before_the_answer_saves_nothing() {
+    for (source, polls) in [("response_header:x-cost", 2), ("bytes:response", 2), ("bytes:request", 2)] {
+        let service = serve([&settled(source)], Inner { pauses: 5, ..Inner::default() });
+        leave(&service, polls);
+        assert_eq!(left(&service).await, "\"settled\";r=980;t=1", "the estimate stands: {source}");
+        let rule = settled(source).replace(" }", ", abandoned = \"max:300\" }");
+        let service = serve([&rule], Inner { pauses: 5, ..Inner::default() });
+        leave(&service, polls);
+        assert_eq!(left(&service).await, "\"settled\";r=690;t=1", "{source}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_before_the_service_is_called_pays_the_estimate() {
+    let rule = settled("bytes:response").replace(" }", ", abandoned = \"max:300\" }");
+    let service = serve([&rule], Inner { hesitations: 3, ..Inner::default() });
+    leave(&service, 1);
+    let service = serve([SHAPED, &rule], Inner::default());
+    assert_eq!(answer(&service, request("alice")).await.status(), 200);
+    leave(&service, 1);
+    let state = field(answer(&service, request("bob")).await.headers(), "ratelimit");
+    assert!(state.contains("\"settled\";r=980"), "{state}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_breaks_before_it_answers_has_cost_what_is_not_heard() {
+    let broken = tower::service_fn(|_: Request<CountedBody<Full<Bytes>>>| async {
+        Err::<Response<Full<Bytes>>, _>("broken")
+    });
+    let rule = settled("response_header:x-cost").replace(" }", ", abandoned = \"max:300\" }");
+    let layer = layer([&rule]);
+    let asked = layer.clone().layer(broken).oneshot(Request::new(Full::new(Bytes::new()))).await;
+    assert_eq!(asked.unwrap_err(), "broken");
+    assert_eq!(left(&layer.layer(Inner::default())).await, "\"settled\";r=690;t=1");
 }

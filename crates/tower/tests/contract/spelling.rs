@@ -130,9 +130,13 @@ fn quotas(answers: &mut Answers) {
     }
     let per_criticality = "per_criticality = { critical = { quota = \"4/10s\" } }\n";
     answers.add_rules("another limit of the rule", &respond, policy([PER_KEY, per_criticality]));
-    let cost = |units| Some(RuleCost { estimate: Cost::of(units), settle: None });
+    let cost = |units| Some(RuleCost { estimate: Cost::of(units), settle: None, abandoned: None });
     answers.add_rules("more than the burst", &respond, with(|rule| rule.cost = cost(21)));
-    let cost = RuleCost { estimate: Cost::from_micros(12_345_678), settle: Some(Settle::RequestBytes) };
+    let cost = RuleCost {
+        estimate: Cost::from_micros(12_345_678),
+        settle: Some(Settle::RequestBytes),
+        abandoned: None,
+    };
     answers.add_rules("a cost with a fraction", &respond, with(|rule| rule.cost = Some(cost)));
     let name = "odd \"name\" with \\, 100%,\tand é";
     answers.add_rules("an odd name", &respond, with(|rule| rule.name = name.to_owned()));

@@ -1,4 +1,4 @@
-//! However a request ends, its place comes back.
+//! However a request ends, its place comes back; not before the service has ended its work.
 
 use std::time::Instant;
 
@@ -13,13 +13,32 @@ const CLIENTS: u64 = 1_000;
 
 const QUEUE: &str = "algorithm = 'fixed'\nmax = 20\nqueue = { timeout = '60s' }";
 
+/// A service that holds what begins with `/held` until `first` is open, and `/again` until `again` is.
+fn holding(first: &Latch, again: &Latch) -> Upstream {
+    let (first, again) = (first.clone(), again.clone());
+    Upstream::answering(move |request| {
+        match request.target() {
+            "/again" => again.wait(),
+            "/held" => first.wait(),
+            _ => {}
+        }
+        Answer::text("hello")
+    })
+}
+
+/// The service is at work for callers who have all left: none of its places is free before it answers.
+fn all_have_left(guarded: &Guarded) {
+    let orders = guarded.until(|orders| orders["waiting"] == 0);
+    assert_eq!(orders["in_flight"], PLACES);
+}
+
 /// As many requests at once as there are places, which all are served.
 fn all_places_are_free(guarded: &Guarded, latch: &Latch) {
     let begun = Instant::now();
     let mut clients = loop {
         guarded.until(|orders| orders["in_flight"] == 0 && orders["waiting"] == 0);
         let before = guarded.turned_away();
-        let clients: Vec<Client> = (0..PLACES).map(|_| guarded.send("/held/again", &[])).collect();
+        let clients: Vec<Client> = (0..PLACES).map(|_| guarded.send("/again", &[])).collect();
         guarded.until(|orders| {
             assert_eq!(orders["waiting"], 0, "there is a place for each");
             orders["in_flight"].as_u64().unwrap() + guarded.turned_away() - before == PLACES
@@ -39,8 +58,8 @@ fn all_places_are_free(guarded: &Guarded, latch: &Latch) {
 
 #[test]
 fn clients_that_go_away_while_they_wait_or_are_served_leave_their_places() {
-    let latch = Latch::default();
-    let upstream = Upstream::holding(&latch);
+    let (latch, again) = (Latch::default(), Latch::default());
+    let upstream = holding(&latch, &again);
     let guarded = Guarded::before(&upstream, QUEUE, "");
     let clients: Vec<Client> = (0..CLIENTS).map(|_| guarded.send("/held", &[])).collect();
     guarded.until(|orders| {
@@ -49,13 +68,15 @@ fn clients_that_go_away_while_they_wait_or_are_served_leave_their_places() {
     });
     // From the back, so that none of those who wait is given a place of those who are served.
     clients.into_iter().rev().for_each(drop);
-    all_places_are_free(&guarded, &latch);
+    all_have_left(&guarded);
+    latch.open();
+    all_places_are_free(&guarded, &again);
 }
 
 #[test]
 fn a_place_given_to_somebody_who_is_leaving_is_given_to_the_next() {
-    let latch = Latch::default();
-    let upstream = Upstream::holding(&latch);
+    let again = Latch::default();
+    let upstream = holding(&Latch::default(), &again);
     let guarded = Guarded::before(&upstream, QUEUE, "");
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| guarded.send("/", &[])).collect();
     // The service answers at once, so places are passed on all the time.
@@ -67,13 +88,13 @@ fn a_place_given_to_somebody_who_is_leaving_is_given_to_the_next() {
     for client in clients.iter_mut().step_by(3) {
         assert!([200, 503].contains(&client.response().status()));
     }
-    all_places_are_free(&guarded, &latch);
+    all_places_are_free(&guarded, &again);
 }
 
 #[test]
 fn streams_of_one_connection_that_are_reset_leave_their_places() {
-    let latch = Latch::default();
-    let upstream = Upstream::holding(&latch);
+    let (latch, again) = (Latch::default(), Latch::default());
+    let upstream = holding(&latch, &again);
     let guarded = Guarded::before(&upstream, QUEUE, "");
     let client = H2Client::connect(guarded.gateway.address());
     let asked: Vec<_> = (0..2 * PLACES)
@@ -88,7 +109,9 @@ fn streams_of_one_connection_that_are_reset_leave_their_places() {
         orders["in_flight"] == PLACES && waiting + guarded.turned_away() == PLACES
     });
     asked.into_iter().for_each(|asked| asked.abort());
-    all_places_are_free(&guarded, &latch);
+    all_have_left(&guarded);
+    latch.open();
+    all_places_are_free(&guarded, &again);
 }
 
 #[test]
