@@ -7,6 +7,7 @@
 mod frames;
 mod held;
 pub(crate) mod http1;
+mod resets;
 pub(crate) mod stream;
 pub(crate) mod watch;
 
@@ -32,6 +33,7 @@ use tokio::time::{sleep, timeout};
 use self::held::HeldBody;
 use self::http1::body::CallerBody;
 use self::http1::{Asked, Begun, Limits};
+use self::resets::Resets;
 use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
@@ -192,7 +194,8 @@ where
         .max_header_list_size(u32::try_from(spec.max_header_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_EVERY);
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&watch)));
+    let resets = if caller.hop.is_trusted { Resets::uncounted() } else { Resets::counted() };
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&watch), resets));
     let service = service_fn(move |request: Request<Incoming>| {
         let begun = ingress::serve_whole(&caller, request.map(CallerBody::H2));
         let watch = Arc::clone(&caller.watch);
@@ -206,7 +209,8 @@ where
         }
     });
     let connection = server.serve_connection(io, service);
-    if let Some(error) = (Served { connection, watch: Over(watch), is_draining: false }).await {
+    let served = Served { connection, watch: Over(Arc::clone(&watch)), is_draining: false };
+    if let Some(error) = served.await.or_else(|| watch.is_calmed().then_some(ProtocolError::Http2)) {
         listener.breached(error);
     }
 }

@@ -11,6 +11,8 @@
 //! | HEADERS without `END_HEADERS`                 | like a head, until the CONTINUATION that has it |
 //! | whole frames                                  | nothing       |
 
+use std::collections::VecDeque;
+
 /// What a connection begins with, before the first frame.
 const PREFACE: usize = 24;
 
@@ -19,8 +21,10 @@ const BEGIN: usize = 9;
 
 const DATA: u8 = 0x0;
 const HEADERS: u8 = 0x1;
+const RST_STREAM: u8 = 0x3;
 const CONTINUATION: u8 = 0x9;
 const END_HEADERS: u8 = 0x4;
+const END_STREAM: u8 = 0x1;
 
 /// What has begun and not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +46,76 @@ pub(super) struct Frames {
     is_data: bool,
     /// Whether a head goes on in the next frame.
     is_open: bool,
+    /// The highest stream that was opened.
+    last_stream: u32,
+    reset: Reset,
+    counts: Counts,
+}
+
+/// How many streams that were reset are remembered: as many as a connection may have at once, and a few.
+const REMEMBERED: usize = 256;
+
+/// Streams that were reset lately. A side that has forgotten what it reset does so again for all that is still on its way
+/// to it, which is no fault of its.
+#[derive(Debug, Default)]
+struct Reset(VecDeque<u32>);
+
+impl Reset {
+    /// Whether a stream is reset for the first time.
+    fn is_new(&mut self, stream: u32) -> bool {
+        if self.0.contains(&stream) {
+            return false;
+        }
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(stream);
+        true
+    }
+}
+
+/// What was seen since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Streams that were reset.
+    pub(super) reset: u64,
+    /// Streams that came to their end.
+    pub(super) ended: u64,
 }
 
 impl Default for Frames {
     fn default() -> Self {
         // Behind the preface come settings, so that a connection that has sent no more is within something.
-        Self { left: PREFACE, begin: [0; BEGIN], begun: 0, is_data: false, is_open: true }
+        Self { left: PREFACE, is_open: true, ..Self::answering() }
     }
 }
 
 impl Frames {
+    /// Those of the side that answers, which has no preface.
+    pub(super) const fn answering() -> Self {
+        let counts = Counts { reset: 0, ended: 0 };
+        Self {
+            left: 0,
+            begin: [0; BEGIN],
+            begun: 0,
+            is_data: false,
+            is_open: false,
+            last_stream: 0,
+            reset: Reset(VecDeque::new()),
+            counts,
+        }
+    }
+
+    /// What was seen since it was last asked.
+    pub(super) const fn counts(&mut self) -> Counts {
+        std::mem::replace(&mut self.counts, Counts { reset: 0, ended: 0 })
+    }
+
+    /// The highest stream that was opened.
+    pub(super) const fn last_stream(&self) -> u32 {
+        self.last_stream
+    }
+
     /// Follows bytes that came; whether something ended within them.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> bool {
         let mut has_passed = false;
@@ -79,10 +143,18 @@ impl Frames {
 
     /// The nine bytes of a frame are there.
     fn open(&mut self) {
-        let [a, b, c, kind, flags, ..] = self.begin;
+        let [a, b, c, kind, flags, stream @ ..] = self.begin;
         self.left = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
         self.begun = 0;
         self.is_data = kind == DATA;
+        match kind {
+            HEADERS => self.last_stream = self.last_stream.max(u32::from_be_bytes(stream) & (u32::MAX >> 1)),
+            RST_STREAM => self.counts.reset += u64::from(self.reset.is_new(u32::from_be_bytes(stream))),
+            _ => {}
+        }
+        if matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0 {
+            self.counts.ended += 1;
+        }
         // A head that is open stays so through whatever is sent instead of its rest, which the server refuses.
         self.is_open = match kind {
             HEADERS | CONTINUATION => flags & END_HEADERS == 0,
@@ -143,6 +215,27 @@ mod tests {
         }
         assert!(frames.take(&frame(CONTINUATION, END_HEADERS, 1)));
         assert_eq!(frames.unfinished(), None);
+    }
+
+    #[test]
+    fn resets_and_ends_are_counted() {
+        let mut frames = Frames::answering();
+        let framed = |kind, flags, length| frame(kind, flags, length);
+        assert!(frames.take(
+            &[framed(HEADERS, END_HEADERS, 3), framed(DATA, 0, 9), framed(DATA, END_STREAM, 0)].concat()
+        ));
+        assert!(frames.take(&[framed(RST_STREAM, 0, 4), framed(RST_STREAM, 0, 4), framed(6, 1, 8)].concat()));
+        assert_eq!((frames.counts(), frames.last_stream()), (Counts { reset: 1, ended: 1 }, 1));
+        assert_eq!(frames.counts(), Counts::default(), "each is told once");
+    }
+
+    #[test]
+    fn a_stream_is_reset_once() {
+        let mut reset = Reset::default();
+        assert!((1..=300).all(|stream| reset.is_new(stream)));
+        assert!((100..=300).all(|stream| !reset.is_new(stream)));
+        assert_eq!(reset.0.len(), REMEMBERED);
+        assert!(reset.is_new(1), "it was long ago");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use tidegate_policy::policy::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frames::{Frames, Unfinished};
+use super::resets::{Resets, go_away};
 use crate::ticks::{Ticks, millis};
 
 /// No tick: nothing is waited for.
@@ -82,6 +83,8 @@ pub(crate) struct Watch {
     taken: AtomicU64,
     /// Whether its end cannot be read, since other bytes come first.
     is_blind: AtomicBool,
+    /// Whether it was ended because its peer resets streams too often.
+    is_calmed: AtomicBool,
     /// Whether it is to look for its end.
     must_look: AtomicBool,
 }
@@ -106,6 +109,7 @@ impl Watch {
             held: AtomicUsize::new(0),
             taken: AtomicU64::new(began),
             is_blind: AtomicBool::new(false),
+            is_calmed: AtomicBool::new(false),
             must_look: AtomicBool::new(false),
         }
     }
@@ -297,6 +301,16 @@ impl Watch {
         now.saturating_sub(since)
     }
 
+    /// It is ended, because its peer resets streams too often.
+    fn calmed(&self) {
+        self.is_calmed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its peer has reset streams too often.
+    pub(crate) fn is_calmed(&self) -> bool {
+        self.is_calmed.load(Ordering::Relaxed)
+    }
+
     /// Whether the peer took what was sent.
     pub(crate) fn wrote(&self, is_taken: bool) {
         if is_taken {
@@ -315,22 +329,65 @@ pin_project! {
         stream: S,
         watch: Arc<Watch>,
         frames: Frames,
+        answered: Frames,
+        resets: Resets,
     }
 }
 
 impl<S> Watched<S> {
-    pub(crate) fn new(stream: S, watch: Arc<Watch>) -> Self {
+    pub(crate) fn new(stream: S, watch: Arc<Watch>, resets: Resets) -> Self {
         watch.awaits(Awaited::Request);
         // What its first bytes are to be is awaited since it was accepted.
         watch.unfinished.store(Unfinished::Head as u8, Ordering::Relaxed);
         watch.unfinished_since.store(watch.began, Ordering::Relaxed);
-        Self { stream, watch, frames: Frames::default() }
+        Self { stream, watch, frames: Frames::default(), answered: Frames::answering(), resets }
+    }
+
+    /// Follows what was written of some pieces.
+    fn wrote<'a>(
+        self: Pin<&mut Self>,
+        wrote: &Poll<io::Result<usize>>,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) {
+        let this = self.project();
+        this.watch.wrote(wrote.is_ready());
+        let Poll::Ready(Ok(count)) = wrote else { return };
+        let mut left = *count;
+        for piece in pieces {
+            let here = left.min(piece.len());
+            left -= here;
+            this.answered.take(piece.get(..here).unwrap_or_default());
+        }
+        let ended = this.answered.counts().ended;
+        if ended > 0 {
+            this.resets.paid(ended);
+        }
     }
 }
 
-impl<S: AsyncRead> AsyncRead for Watched<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.project();
+impl<S: AsyncWrite> Watched<S> {
+    /// Ends a connection that resets too much. It is told so where that does not fall into the middle of a frame.
+    fn calm(self: Pin<&mut Self>, cx: &mut Context<'_>) -> io::Error {
+        let mut this = self.project();
+        this.watch.calmed();
+        if this.answered.unfinished().is_none() {
+            let told = go_away(this.frames);
+            if this.stream.as_mut().poll_write(cx, &told).is_ready() {
+                // What the system does not take now it will not take later: nobody is left to write it.
+                drop(this.stream.poll_flush(cx));
+            }
+        }
+        io::Error::other("streams are reset too often")
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.as_mut().project();
         let before = buf.filled().len();
         let read = this.stream.poll_read(cx, buf);
         this.watch.is_reading.store(read.is_pending(), Ordering::Relaxed);
@@ -338,27 +395,33 @@ impl<S: AsyncRead> AsyncRead for Watched<S> {
         if !came.is_empty() {
             let has_passed = this.frames.take(came);
             this.watch.read_frames(this.frames.unfinished(), has_passed);
+            let reset = this.frames.counts().reset;
+            if reset > 0 {
+                let now = this.watch.ticks.now();
+                this.resets.came(now, reset);
+                if this.resets.are_too_many(now) {
+                    return Poll::Ready(Err(self.calm(cx)));
+                }
+            }
         }
         read
     }
 }
 
 impl<S: AsyncWrite> AsyncWrite for Watched<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let wrote = this.stream.poll_write(cx, buf);
-        this.watch.wrote(wrote.is_ready());
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = self.as_mut().project().stream.poll_write(cx, buf);
+        self.wrote(&wrote, std::iter::once(buf));
         wrote
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let wrote = this.stream.poll_write_vectored(cx, bufs);
-        this.watch.wrote(wrote.is_ready());
+        let wrote = self.as_mut().project().stream.poll_write_vectored(cx, bufs);
+        self.wrote(&wrote, bufs.iter().map(|piece| &**piece));
         wrote
     }
 
