@@ -29,6 +29,7 @@
 //! |---|---|
 //! | every response takes the timeout, so nothing is slower than before, and the limit climbs (NCL#137) | an absolute [`Objective`]; and what callers did not wait for proves nothing, see [`Controller`] |
 //! | one lucky request sets the baseline for ever (NCL#37) | medians of windows, see [`Baseline`] |
+//! | the flood is there first, and its queue becomes the baseline | the first requests of a burst found nobody, see [`Window::unloaded`] |
 //! | a probe during an overload takes the queue for the baseline (NCL#165) | it rises only on proof |
 //! | probing for the baseline refuses requests (envoy#8337) | a probe lets *more* in, for one window |
 //! | samples from before a change are held against the limit after it (envoy#11579) | see [`Adaptive`] |
@@ -46,6 +47,7 @@ mod baseline;
 mod bounds;
 mod change;
 mod controller;
+mod crowds;
 mod fixed;
 mod gradient;
 mod histogram;

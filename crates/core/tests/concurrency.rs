@@ -111,6 +111,7 @@ fn window(seconds: u64, in_flight: u32, median: Duration) -> Window {
         abandoned: 0,
         max_in_flight: in_flight,
         sum_in_flight: u64::from(in_flight) * u64::from(succeeded),
+        unloaded: None,
     }
 }
 

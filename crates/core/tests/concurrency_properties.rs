@@ -58,6 +58,7 @@ fn windows() -> impl Strategy<Value = Window> {
                 abandoned,
                 max_in_flight: in_flight,
                 sum_in_flight: u64::from(in_flight) * u64::from(succeeded + failed + overloaded + abandoned),
+                unloaded: None,
             }
         },
     )

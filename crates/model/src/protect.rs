@@ -49,6 +49,12 @@ pub fn edged_gate(patience: Duration) -> Build<dyn Gate> {
     build(move || Edged::new(Guarded::new(patience)))
 }
 
+/// What the gateway has before an upstream: the same, which is told nothing of how long callers wait.
+#[must_use]
+pub fn gateway() -> Build<dyn Gate> {
+    build(|| Edged::new(Guarded::as_gateway()))
+}
+
 /// The same without edge, in the process it protects, which knows how busy it is, with this many places to start with.
 #[must_use]
 pub fn gate_inside(patience: Duration, start: u32) -> Build<dyn Gate> {

@@ -49,6 +49,10 @@ pub fn all() -> Vec<Scenario> {
         ),
         (
             include_str!("../../../scenarios/o2a_flood_fits.toml"),
+            Filed { suffix: "/gateway", protected: Guard::Gateway, ..Filed::USUAL },
+        ),
+        (
+            include_str!("../../../scenarios/o2a_flood_fits.toml"),
             Filed { suffix: "/two", size: Size::TwoWorkers, ..Filed::USUAL },
         ),
         (include_str!("../../../scenarios/o2b_flood_does_not_fit.toml"), Filed::USUAL),
@@ -71,6 +75,15 @@ pub fn all() -> Vec<Scenario> {
             Filed { suffix: "/edge", protected: Guard::Edged, ..Filed::USUAL },
         ),
         (include_str!("../../../scenarios/o6_waves.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/o6_waves.toml"),
+            Filed { suffix: "/gateway", protected: Guard::Gateway, ..Filed::USUAL },
+        ),
+        (include_str!("../../../scenarios/o6b_slow_waves.toml"), Filed::USUAL),
+        (
+            include_str!("../../../scenarios/o6b_slow_waves.toml"),
+            Filed { suffix: "/gateway", protected: Guard::Gateway, ..Filed::USUAL },
+        ),
         // 968 a second at load .9 times 10 ms.
         (
             include_str!("../../../scenarios/o7_two_costs.toml"),

@@ -16,6 +16,9 @@
 //! **On the way up from a cold start** a window is looked at every sixteenth of its length, and closes early if it says
 //! enough to double the limit.
 //!
+//! **Until the baseline is known** pictures say too what requests took in which crowd, which is another 2 KB each; see
+//! [`Window::unloaded`](super::Window::unloaded).
+//!
 //! Memory: five pictures of 2 KB, four stocks of a line, the last 16 changes, and nothing for a place in flight but its
 //! permit.
 
@@ -121,7 +124,7 @@ impl Adaptive {
             taken: Taken::default(),
             told: Line(told),
             shares: Shares::NONE,
-            shards: [(); SHARDS].map(|()| Line(Mutex::new(Gathering::default()))),
+            shards: [(); SHARDS].map(|()| Line(Mutex::new(Gathering::first()))),
             control: Mutex::new(control),
         }
     }
@@ -285,7 +288,11 @@ impl Adaptive {
             window.length -= first.min(window.length / 2);
         }
         let surroundings = control.surroundings;
+        let is_known = control.controller.baseline().is_some();
         let change = control.controller.update(&window, surroundings);
+        if !is_known && control.controller.baseline().is_some() {
+            self.shards.iter().for_each(|shard| lock(&shard.0).forget_crowds());
+        }
         self.publish(&mut control, now, change);
         let median = window.latency.map_or(Duration::ZERO, |latency| latency.median);
         self.open(&mut control, now, length.max(median.saturating_mul(2)));

@@ -23,6 +23,9 @@
 //! baseline too. The same proof the other way round is growth that [paid](Baseline::prove): more requests,
 //! and none of them slower.
 //!
+//! The first guess of all is the median of the first window, or, where that began with nobody in flight and ended in a
+//! crowd, what its first requests took; see [`Window::unloaded`](super::Window::unloaded).
+//!
 //! Where it is weak: when several limiters share one service and the others grow while this one shrinks, its
 //! latency stays, and it takes their queue for its baseline. The objective bounds what follows.
 
@@ -57,6 +60,12 @@ impl Baseline {
         self.latency
     }
 
+    /// Knows from the first window what a request takes without load, and not from its median, which is that of a queue.
+    /// Nor is it a crowd to compare with: it began with nobody.
+    pub(crate) const fn begin(&mut self, unloaded: Duration) {
+        self.latency = Some(unloaded);
+    }
+
     /// Learns that nobody waited while requests took `median`: more of them had been no slower.
     pub fn prove(&mut self, median: Duration) {
         self.latency = self.latency.map(|latency| latency.max(median));
@@ -65,10 +74,11 @@ impl Baseline {
     /// Learns from a window's most in flight and its median.
     pub fn observe(&mut self, in_flight: u32, median: Duration) {
         let now = Crowd { in_flight, latency: median };
-        let Some((baseline, crowded)) = self.latency.zip(self.crowded) else {
+        let Some(baseline) = self.latency else {
             *self = Self { latency: Some(median), crowded: Some(now) };
             return;
         };
+        let crowded = *self.crowded.get_or_insert(now);
         if median.as_secs_f64() < baseline.as_secs_f64() * NOISE {
             // Half of the way, for one odd window (all its requests cached) should not do all of it.
             self.latency = Some(baseline - baseline.saturating_sub(median) / 2);

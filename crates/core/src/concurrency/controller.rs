@@ -159,11 +159,18 @@ impl Controller {
 
     /// What the window says about the latency without load and about the last growth.
     fn learn(&mut self, window: &Window, surroundings: Surroundings) -> Verdict {
+        let is_first = self.baseline.latency().is_none() && !surroundings.is_dependency_slow;
+        let unloaded = window.unloaded.filter(|_| is_first);
+        if let Some(unloaded) = unloaded {
+            self.baseline.begin(unloaded);
+        }
         // What a slow dependency adds is no baseline, few successes among failures are no measure, and what callers
         // did not wait for is their patience at its end.
         let is_typical = !surroundings.is_dependency_slow && !window.is_unproven() && !window.is_unheard();
         let Some(latency) = window.latency.filter(|_| is_typical) else { return Verdict::Open };
-        self.baseline.observe(window.max_in_flight, latency.median);
+        if unloaded.is_none() {
+            self.baseline.observe(window.max_in_flight, latency.median);
+        }
         if surroundings.is_elsewhere() {
             // The places there were before did not make it slower.
             return self.elsewhere.get_or_insert_default().judge(self.limit, window);

@@ -129,6 +129,7 @@ mod tests {
             abandoned: 0,
             max_in_flight: in_flight,
             sum_in_flight: u64::from(in_flight) * u64::from(succeeded),
+            unloaded: None,
         }
     }
 

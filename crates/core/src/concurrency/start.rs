@@ -23,7 +23,8 @@
 //! again as the baseline; from then on the algorithm alone moves the limit, however long the service idles. Places that are
 //! not all taken end nothing: a service that starts at night doubles in the morning, under the same conditions.
 //!
-//! **Where it is weak.** The first window has no baseline but itself. When the flood is there before the limiter, the
+//! **Where it is weak.** The first window has no baseline but itself. In a burst its first requests tell what they take
+//! without load ([`Window::unloaded`](super::Window::unloaded)); when the service was full before the limiter was made, the
 //! first doubling comes whatever the latency, and costs a window of a sixteenth at twice the places. If all responses
 //! are slow from the first one on, nothing is slower than before; then the [`Objective`](super::Objective) holds it.
 //!
@@ -98,6 +99,7 @@ mod tests {
             abandoned: 0,
             max_in_flight: limit,
             sum_in_flight: u64::from(limit) * u64::from(succeeded),
+            unloaded: None,
         }
     }
 

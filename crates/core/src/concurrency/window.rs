@@ -36,6 +36,7 @@
 
 use std::time::Duration;
 
+use super::crowds::Crowds;
 use super::histogram::Histogram;
 use crate::permit::Outcome;
 use crate::units::{Invalid, Moment};
@@ -126,6 +127,9 @@ pub struct Window {
     pub max_in_flight: u32,
     /// What was in flight when each of them started, added up.
     pub sum_in_flight: u64,
+    /// What a request takes without load, where nothing was known of it before and the window shows it: those that
+    /// found few in flight took half as long as all, or less.
+    pub unloaded: Option<Duration>,
 }
 
 /// One in so many overloaded answers is noise: a deployment, one bad instance. Netflix backs off on a single
@@ -197,6 +201,8 @@ impl Window {
 #[derive(Clone, Debug, Default)]
 pub struct Gathering {
     latencies: Histogram,
+    /// While it is not known what a request takes without load.
+    crowds: Option<Box<Crowds>>,
     ended: [u32; 4],
     unheard: u32,
     max_in_flight: u32,
@@ -204,6 +210,17 @@ pub struct Gathering {
 }
 
 impl Gathering {
+    /// The first window, which is asked what a request takes without load.
+    #[must_use]
+    pub fn first() -> Self {
+        Self { crowds: Some(Box::default()), ..Self::default() }
+    }
+
+    /// That is known now.
+    pub(crate) fn forget_crowds(&mut self) {
+        self.crowds = None;
+    }
+
     /// Counts one request.
     pub fn add(&mut self, sample: Sample) {
         let (outcome, known) = match (sample.outcome, sample.took) {
@@ -216,6 +233,9 @@ impl Gathering {
         };
         if let Some(took) = known {
             self.latencies.add(took);
+            if let Some(crowds) = &mut self.crowds {
+                crowds.add(sample.in_flight, took);
+            }
         }
         let ended = &mut self.ended[outcome as usize];
         *ended = ended.saturating_add(1);
@@ -251,7 +271,11 @@ impl Gathering {
         self.unheard = self.unheard.saturating_add(other.unheard);
         self.max_in_flight = self.max_in_flight.max(other.max_in_flight);
         self.sum_in_flight = self.sum_in_flight.saturating_add(other.sum_in_flight);
-        *other = Self::default();
+        let crowds = other.crowds.take().map(|theirs| {
+            self.crowds.get_or_insert_default().merge(&theirs);
+            Box::default()
+        });
+        *other = Self { crowds, ..Self::default() };
     }
 
     /// What was gathered between two moments; the next window is empty.
@@ -270,6 +294,7 @@ impl Gathering {
             abandoned: count(Outcome::Abandoned),
             max_in_flight: gathered.max_in_flight,
             sum_in_flight: gathered.sum_in_flight,
+            unloaded: gathered.crowds.and_then(|crowds| crowds.unloaded(gathered.max_in_flight)),
         }
     }
 }

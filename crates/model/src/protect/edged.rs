@@ -53,6 +53,7 @@ impl Edged {
         let flow = Some(Flow { entered: seen.entered, served: seen.served, waiting, busy });
         let edge = self.steering.tick(&Tick { arrived: seen.arrived, flow, ..Tick::default() });
         self.edge.publish(edge, TICK);
+        self.guarded.renew_waits();
     }
 }
 

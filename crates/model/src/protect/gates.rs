@@ -7,7 +7,7 @@ use tidegate_core::concurrency::{
     self, Adaptive, Controller, Objective, Surroundings, Vegas, Why, Windowing,
 };
 use tidegate_core::permit::InFlight;
-use tidegate_core::queue::{self, Entry, Left, Order, Queue};
+use tidegate_core::queue::{self, Entry, Fair, Left, Order, Queue};
 use tidegate_core::retry::{Advice, AttemptHistogram, HistogramRule};
 use tidegate_core::{Invalid, Moment, Ratio, Roll, Verdict};
 
@@ -42,6 +42,11 @@ impl Gate for Fixed {
 /// What the gateway waits for an answer where nobody says otherwise. How long callers do is not for it to know.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The gateway's limit to begin with, and between which times its requests wait.
+const FIRST_LIMIT: u32 = 50;
+const SHORTEST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 /// An adaptive limit with its queue: whoever finds no place waits, the more critical in front.
 #[derive(Debug)]
 pub(super) struct Guarded {
@@ -49,6 +54,8 @@ pub(super) struct Guarded {
     queue: Queue<Asked>,
     /// Whether it stands in the process it protects and so may believe how busy that is.
     is_inside: bool,
+    /// Whether requests may wait for as long as the gateway lets them, who does not know the callers' patience.
+    waits_by_baseline: bool,
 }
 
 impl Guarded {
@@ -75,7 +82,26 @@ impl Guarded {
             limiter: Arc::new(Adaptive::new(controller, Windowing::default(), Moment::ORIGIN)),
             queue: Queue::new(queue::Bounds::new(patience / 4)?, Order::Fifo)?,
             is_inside: false,
+            waits_by_baseline: false,
         })
+    }
+
+    /// As the gateway has it, which is told nothing of callers.
+    pub(super) fn as_gateway() -> Self {
+        let made =
+            Self::made_of(LONGEST_WAIT * 4, FIRST_LIMIT).expect("the gateway's sizes are in their ranges");
+        let order = Order::Fair(Fair::new(0));
+        let bounds = queue::Bounds::new(LONGEST_WAIT).expect("a second is in range");
+        let queue = Queue::new(bounds, order).expect("turns contradict no bounds");
+        Self { queue, waits_by_baseline: true, ..made }
+    }
+
+    /// Lets requests wait for as long as an answer takes without load, and twice as long in a burst.
+    pub(super) fn renew_waits(&mut self) {
+        let Some(baseline) = self.limiter.baseline().filter(|_| self.waits_by_baseline) else { return };
+        let wait = baseline.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        let renewed = self.queue.set_waits(wait, (wait * 2).min(LONGEST_WAIT));
+        renewed.expect("both are above zero and below ten minutes");
     }
 
     /// Which share of the places is taken.
@@ -106,8 +132,12 @@ impl Gate for Guarded {
         {
             return Arrived::Pass(passed);
         }
-        let entry =
-            Entry { criticality: asked.criticality, deadline: Some(asked.deadline), ..Entry::new(asked) };
+        let entry = Entry {
+            key: self.queue.key(&asked.user),
+            criticality: asked.criticality,
+            deadline: Some(asked.deadline),
+            ..Entry::new(asked)
+        };
         // The newcomer is told by the verdict.
         let others = |left: Left<Asked>| {
             if left.entry.payload.id != asked.id {
@@ -124,7 +154,8 @@ impl Gate for Guarded {
         if self.limiter.in_flight() >= u64::from(self.limiter.limit()) {
             return None;
         }
-        if let Some(baseline) = self.limiter.baseline() {
+        // The gateway sees that callers leave, and not when they will.
+        if let Some(baseline) = self.limiter.baseline().filter(|_| !self.waits_by_baseline) {
             self.queue.expect_service(baseline);
         }
         let served = self.queue.pop(now, |left| refused.push(left.entry.payload))?;

@@ -36,6 +36,8 @@ pub(super) enum Guard {
     Gate,
     /// The same with an edge before it.
     Edged,
+    /// What the gateway has before an upstream.
+    Gateway,
     /// The same without edge, in the process it protects.
     Inside(u32),
 }
@@ -157,6 +159,7 @@ impl Guard {
             Self::Gradient2(start) => protect::gradient2(start),
             Self::Gate => protect::gate(patience),
             Self::Edged => protect::edged_gate(patience),
+            Self::Gateway => protect::gateway(),
             Self::Inside(start) => protect::gate_inside(patience, start),
         }
     }

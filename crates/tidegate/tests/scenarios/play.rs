@@ -33,8 +33,9 @@ const FILES: u64 = 16_000;
 /// Straight to the service.
 #[track_caller]
 pub fn naive(file: &str) {
-    played(Variant::Naive, || {
-        let drill = prepare(file);
+    let seed = seed();
+    played(Variant::Naive, seed, || {
+        let drill = prepare(file, seed);
         let service = drill.service();
         drill.run(service, None).unwrap()
     });
@@ -43,8 +44,19 @@ pub fn naive(file: &str) {
 /// To a gateway before it.
 #[track_caller]
 pub fn protected(file: &str) {
-    played(Variant::Protected, || {
-        let drill = prepare(file);
+    protected_with(file, seed());
+}
+
+/// To a gateway before it, twice, with requests that come at other moments: what chance decides fails in one of them.
+#[track_caller]
+pub fn protected_twice_more(file: &str) {
+    (1..=2).for_each(|more| protected_with(file, seed() + more));
+}
+
+#[track_caller]
+fn protected_with(file: &str, seed: u64) {
+    played(Variant::Protected, seed, || {
+        let drill = prepare(file, seed);
         let gateway = Operated::of(Gateway::start(&drill.policy().expect("a policy")));
         let target = gateway.gateway.address();
         drill.run(target, Some(Box::new(Watch::of(&gateway)))).unwrap()
@@ -52,7 +64,7 @@ pub fn protected(file: &str) {
 }
 
 #[track_caller]
-fn played(variant: Variant, play: impl Fn() -> Outcome) {
+fn played(variant: Variant, seed: u64, play: impl Fn() -> Outcome) {
     let mut patience = alone();
     let _awake = Awake::keep().unwrap();
     let mut again = 0;
@@ -61,7 +73,7 @@ fn played(variant: Variant, play: impl Fn() -> Outcome) {
         let outcome = play();
         let disturbed = outcome.disturbance(stretch.stolen().unwrap());
         // Shown where somebody asks for it, and where something fails.
-        eprintln!("{variant:?}, seed {} {}", seed(), outcome.table(variant));
+        eprintln!("{variant:?}, seed {seed} {}", outcome.table(variant));
         let missed = outcome.missed(variant);
         if missed.is_empty() {
             return;
@@ -86,14 +98,14 @@ fn alone() -> MutexGuard<'static, Duration> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn prepare(file: &str) -> Drill {
+fn prepare(file: &str, seed: u64) -> Drill {
     vitals::need_files(FILES);
     let name = format!("{file}.toml");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(&name);
     let scenario = Scenario::read(&name, &fs::read_to_string(path).unwrap());
     let scenario = scenario.unwrap_or_else(|problems| panic!("{problems}"));
     assert!(scenario.runs.contains(&Pace::Real), "{name} is not for real sockets");
-    Drill::prepare_with(scenario, seed()).unwrap()
+    Drill::prepare_with(scenario, seed).unwrap()
 }
 
 /// What `SCENARIO_SEED` says, so that a run in a row of many is not always the same one.

@@ -19,6 +19,7 @@ fn window(in_flight: u32, millis: u64) -> Window {
         abandoned: 0,
         max_in_flight: in_flight,
         sum_in_flight: u64::from(in_flight) * u64::from(whole(f64::from(in_flight) / median.as_secs_f64())),
+        unloaded: None,
     }
 }
 
@@ -49,6 +50,26 @@ fn seven_windows_move_the_limit_as_in_the_example() {
     ] {
         assert_eq!(limit.update(&window, surroundings), expected);
     }
+}
+
+#[test]
+fn a_burst_at_the_start_is_no_baseline_and_doubles_nothing() {
+    // Twelve workers of 50 ms, three times too much, and 50 places from the first moment on.
+    let burst = Window { unloaded: Some(Duration::from_millis(50)), ..window(50, 208) };
+    let mut limit = Controller::new(
+        Vegas,
+        Bounds::new(2..=400).unwrap().starting_at(50).unwrap(),
+        Objective::half_of(Duration::from_secs(60)).unwrap(),
+    );
+    assert_eq!(limit.update(&burst, QUIET), change(50, 34, Why::Queueing));
+    assert_eq!(limit.baseline(), Some(Duration::from_millis(50)));
+    assert!(!limit.is_doubling());
+    // Fewer, and hardly faster, would prove that nobody had waited; but the first window began with nobody.
+    limit.update(&window(34, 190), QUIET);
+    assert_eq!(limit.baseline(), Some(Duration::from_millis(50)));
+    // What is known is not asked again.
+    limit.update(&Window { unloaded: Some(Duration::from_millis(1)), ..window(30, 125) }, QUIET);
+    assert_eq!(limit.baseline(), Some(Duration::from_millis(50)));
 }
 
 #[test]

@@ -22,6 +22,12 @@ fn o5_a_ramp_ends_in_a_queue_that_stays() {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
+fn o6_bursts_pile_up_before_a_slower_service() {
+    naive("o6b_slow_waves");
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
 fn o12_health_checks_drown_with_the_rest() {
     naive("o12_health_checks");
 }

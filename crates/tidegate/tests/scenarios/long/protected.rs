@@ -1,6 +1,6 @@
 //! What the gateway makes of each scenario.
 
-use crate::play::protected;
+use crate::play::{protected, protected_twice_more};
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
@@ -24,6 +24,24 @@ fn o4_saying_no_is_cheaper_than_saying_yes() {
 #[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
 fn o5_a_ramp_is_shed_without_oscillation() {
     protected("o5_ramp");
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
+fn o6_bursts_are_served_at_capacity_in_two_more_runs() {
+    protected_twice_more("o6_waves");
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
+fn o6_bursts_before_a_slower_service_are_served_at_capacity() {
+    protected("o6b_slow_waves");
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "measures: needs an optimised build")]
+fn o6_bursts_before_a_slower_service_are_served_at_capacity_in_two_more_runs() {
+    protected_twice_more("o6b_slow_waves");
 }
 
 #[test]
