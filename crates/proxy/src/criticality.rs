@@ -31,7 +31,11 @@ pub(crate) fn is_known(policy: &Policy) -> bool {
 }
 
 /// Writes what a request was found to be, or if that is nothing, takes away what a stranger said.
-pub(crate) fn tell(headers: &mut HeaderMap, found: Option<Criticality>, is_trusted: bool) {
+pub(crate) fn tell(
+    headers: &mut HeaderMap,
+    found: Option<Criticality>,
+    (is_trusted, said): (bool, &[String]),
+) {
     if found.is_none() && (is_trusted || !headers.keys().any(|name| *name == FIELD || *name == BAGGAGE)) {
         return;
     }
@@ -39,6 +43,7 @@ pub(crate) fn tell(headers: &mut HeaderMap, found: Option<Criticality>, is_trust
         Some(found) => drop(headers.insert(FIELD, value(found))),
         None => drop(headers.remove(FIELD)),
     }
+    let not_said = if is_trusted { &[] } else { said };
     match headers.entry(BAGGAGE) {
         Entry::Vacant(none) => {
             if let Some(found) = found {
@@ -46,7 +51,8 @@ pub(crate) fn tell(headers: &mut HeaderMap, found: Option<Criticality>, is_trust
             }
         }
         Entry::Occupied(mut some) => {
-            let others: Vec<&[u8]> = some.iter().flat_map(|line| members(line.as_bytes())).collect();
+            let others: Vec<&[u8]> =
+                some.iter().flat_map(|line| members(line.as_bytes(), not_said)).collect();
             match joined(&others, found) {
                 Some(baggage) => drop(some.insert(baggage)),
                 None => drop(some.remove_entry_mult()),
@@ -55,11 +61,12 @@ pub(crate) fn tell(headers: &mut HeaderMap, found: Option<Criticality>, is_trust
     }
 }
 
-/// The members of a line of baggage that are not about criticality.
-fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The members of a line of baggage that are not about criticality, nor among others.
+fn members<'a>(line: &'a [u8], others: &'a [String]) -> impl Iterator<Item = &'a [u8]> {
     line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|member| {
-        let name = member.split(|byte| matches!(byte, b'=' | b';')).next().unwrap_or_default();
-        !member.is_empty() && name.trim_ascii() != MEMBER.as_bytes()
+        let name = member.split(|byte| matches!(byte, b'=' | b';')).next().unwrap_or_default().trim_ascii();
+        let is_other = others.iter().any(|other| other.as_bytes() == name);
+        !member.is_empty() && name != MEMBER.as_bytes() && !is_other
     })
 }
 
@@ -100,7 +107,7 @@ mod tests {
         for (name, value) in fields {
             headers.append(name, value.parse().unwrap());
         }
-        tell(&mut headers, found, is_trusted);
+        tell(&mut headers, found, (is_trusted, &["weight".to_owned()]));
         headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect()
     }
 
@@ -124,6 +131,9 @@ mod tests {
         assert_eq!(told(&fields, None, false), [""; 0]);
         assert_eq!(told(&fields, None, true).len(), 2);
         assert_eq!(told(&[(BAGGAGE, "a=1")], None, false), ["baggage: a=1"]);
+        let weighted = [(BAGGAGE, "a=1, weight=critical_plus")];
+        assert_eq!(told(&weighted, None, false), ["baggage: a=1"], "nor by a name of the policy's own");
+        assert_eq!(told(&weighted, None, true), ["baggage: a=1, weight=critical_plus"]);
     }
 
     #[test]

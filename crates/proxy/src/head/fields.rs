@@ -95,6 +95,8 @@ pub(crate) struct Meant {
     pub(crate) matched: Vec<String>,
     /// By which trusted proxies say how critical a request is.
     said: Vec<String>,
+    /// The members of `Baggage` by which they do.
+    pub(crate) said_members: Vec<String>,
 }
 
 impl Meant {
@@ -104,6 +106,10 @@ impl Meant {
             CriticalitySource::Header(name) => Some(name.clone()),
             CriticalitySource::Baggage(_) => None,
         });
+        let said_members = policy.criticality_from.iter().filter_map(|source| match source {
+            CriticalitySource::Baggage(member) => Some(member.clone()),
+            CriticalitySource::Header(_) => None,
+        });
         let matched = owned(policy.matched_fields());
         let named: BTreeSet<_> = owned(policy.key_fields()).into_iter().chain(matched.clone()).collect();
         Self {
@@ -112,6 +118,7 @@ impl Meant {
             named,
             matched,
             said: said.collect(),
+            said_members: said_members.collect(),
         }
     }
 
@@ -127,6 +134,7 @@ impl Meant {
             has_signs: self.has_signs || other.has_signs,
             matched: both(&self.matched, &other.matched),
             said: both(&self.said, &other.said),
+            said_members: both(&self.said_members, &other.said_members),
         }
     }
 

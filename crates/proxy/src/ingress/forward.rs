@@ -107,7 +107,8 @@ impl Forward {
         head::send_on(&mut request, &caller.hop, sent.settings.server.client_address);
         let found = sent.admission.admitted().map(Admitted::criticality);
         let told = found.filter(|_| sent.settings.tells_criticality);
-        criticality::tell(request.headers_mut(), told, caller.hop.is_trusted);
+        let said = &sent.settings.meant.said_members;
+        criticality::tell(request.headers_mut(), told, (caller.hop.is_trusted, said));
         let (worker, settings) = (Arc::clone(&caller.worker), Arc::clone(&sent.settings));
         let Some(asked) = settings.upstreams.get(upstream) else { return sent.trouble(Trouble::NoRoute) };
         let door = asked.door(worker.number);

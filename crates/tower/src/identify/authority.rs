@@ -22,6 +22,9 @@ const fn is_plain(byte: u8) -> bool {
 /// A host with or without a port, in its one spelling; none if it is no host. Nearly all are spelt so and are borrowed.
 #[must_use]
 pub fn canonical(written: &[u8]) -> Option<Cow<'_, str>> {
+    if is_plain_name(written) {
+        return str::from_utf8(written).ok().map(Cow::Borrowed);
+    }
     let text = str::from_utf8(written).ok().filter(|text| text.is_ascii())?;
     let (host, port) = split(text)?;
     let port = match port {
@@ -47,6 +50,17 @@ pub fn canonical(written: &[u8]) -> Option<Cow<'_, str>> {
     let lower = name.to_ascii_lowercase();
     let is_host = lower.bytes().all(|byte| is_plain(byte) || byte == b'~');
     is_host.then(|| Cow::Owned(lower + port))
+}
+
+/// Whether it is a name without a port and in its one spelling, as nearly all are that people ask for.
+fn is_plain_name(written: &[u8]) -> bool {
+    let mut before = b'.';
+    let has_labels = written.iter().all(|byte| {
+        let is_empty_label = before == b'.' && *byte == b'.';
+        before = *byte;
+        is_plain(*byte) && !is_empty_label
+    });
+    has_labels && before != b'.' && written.len() < LONGEST
 }
 
 /// The host of an authority in its one spelling, without the port. `[::1]:80` has colons that are no port's.
