@@ -114,8 +114,17 @@ const COVERAGE: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// The targets in `fuzz/targets`.
-const FUZZED: [&str; 7] =
-    ["policy_toml", "policy_yaml", "matchers", "client_address", "proxy_protocol", "framing", "hop_by_hop"];
+const FUZZED: [&str; 9] = [
+    "policy_toml",
+    "policy_yaml",
+    "matchers",
+    "client_address",
+    "proxy_protocol",
+    "framing",
+    "hop_by_hop",
+    "heads",
+    "heads_h2",
+];
 
 /// How long all of them run together.
 const FUZZ_SECONDS: usize = 28;

@@ -1,5 +1,7 @@
 //! What a fuzzer may reach of what strangers' bytes reach. It is there only with the feature `fuzzing`, and in tests.
 
+mod heads;
+
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -25,6 +27,8 @@ use crate::listen::proxy_protocol;
 use crate::ticks::Ticks;
 use crate::upstream::UpstreamBody;
 use crate::{client, head};
+
+pub use self::heads::{Looked, Sight, seen_over_http1, seen_over_http2};
 
 /// The peer for which [`client_address`] looks; it is trusted.
 pub const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));

@@ -15,7 +15,7 @@
 
 mod answer;
 mod forward;
-mod heard;
+pub(crate) mod heard;
 mod unbroken;
 mod visit;
 mod way;
@@ -197,7 +197,8 @@ impl<'a> Walk<'a> {
     }
 
     fn sending(&self) -> Sending<'_> {
-        Sending { hop: &self.caller.hop, settings: &self.settings }
+        let Settings { identify, meant, server, .. } = &**self.settings;
+        Sending { hop: &self.caller.hop, identify, meant, says: server.client_address }
     }
 
     /// The same for a request of which it is known for whom it is sent, and which attempt it is.

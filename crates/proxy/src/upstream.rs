@@ -31,6 +31,8 @@ use tokio::time::timeout_at;
 pub(crate) use self::body::{Patient, Turned, UpstreamBody};
 pub(crate) use self::connect::Connector;
 use self::endpoint::{Endpoint, InFlight};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use self::http1::written;
 use self::lane::{SendFailure, Wanted};
 use self::latency::Latencies;
 use crate::chance;

@@ -73,6 +73,14 @@ impl RawRequest<'_, '_> {
     }
 }
 
+/// The head of a request that is all there is of these bytes.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parsed(bytes: &[u8]) -> Option<Head<'_>> {
+    let limits = Limits { max_header_bytes: 64 * 1024, max_headers: 128 };
+    let span = find_head(bytes, limits).ok()??;
+    Head::read(bytes, span).ok()
+}
+
 /// What a connection does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {

@@ -18,31 +18,19 @@ use crate::connection::http1::{RawRequest, keep_fields};
 use crate::head::fields::{Meant, SentBy, is_for_one_hop};
 use crate::head::{self, Hop, Outline, SentHost};
 use crate::http1::Flaw;
-use crate::settings::Settings;
 
 /// By what the head of a request is made what will be sent on.
 #[derive(Clone, Copy)]
-pub(super) struct Sending<'a> {
-    pub(super) hop: &'a Hop,
-    pub(super) settings: &'a Settings,
-}
-
-impl Sending<'_> {
-    const fn says(&self) -> ClientAddress {
-        self.settings.server.client_address
-    }
-
-    fn identify(&self) -> &HttpIdentify {
-        &self.settings.identify
-    }
-
-    fn meant(&self) -> &Meant {
-        &self.settings.meant
-    }
+pub(crate) struct Sending<'a> {
+    pub(crate) hop: &'a Hop,
+    pub(crate) identify: &'a HttpIdentify,
+    pub(crate) meant: &'a Meant,
+    /// How trusted proxies say for whom they send.
+    pub(crate) says: ClientAddress,
 }
 
 /// A request that is being decided about.
-pub(super) trait Heard: Outline {
+pub(crate) trait Heard: Outline {
     fn speech(&self) -> Speech;
 
     /// How many fields it has.
@@ -78,10 +66,10 @@ fn asked<T>(
     question: impl FnOnce(&Attributes<'_>) -> T,
 ) -> Result<T, Unclear> {
     let is_repeated = |name: &String| facts.headers.find(name).is_some_and(|field| field.is_repeated);
-    if sending.meant().matched.iter().any(is_repeated) {
+    if sending.meant.matched.iter().any(is_repeated) {
         return Err(REPEATED);
     }
-    Ok(sending.identify().identify_head(facts, question))
+    Ok(sending.identify.identify_head(facts, question))
 }
 
 /// The fields of a stranger's request as they will be sent on, where they lie.
@@ -94,13 +82,13 @@ impl Headers for Passing<'_, '_, '_> {
     fn find(&self, name: &str) -> Option<Field<'_>> {
         let Self { request, sending } = self;
         let ours = |text| Some(Field { first: text, is_repeated: false });
-        let from = SentBy { is_trusted: false, says: sending.says() };
+        let from = SentBy { is_trusted: false, says: sending.says };
         match name {
             "host" => request.authority().filter(|host| !host.is_empty()).and_then(ours),
-            "x-forwarded-proto" if sending.says() != ClientAddress::Forwarded => {
+            "x-forwarded-proto" if sending.says != ClientAddress::Forwarded => {
                 ours(sending.hop.scheme().as_bytes())
             }
-            _ if is_for_one_hop(name) || !sending.meant().goes_on(name, from) => None,
+            _ if is_for_one_hop(name) || !sending.meant.goes_on(name, from) => None,
             _ if request.head.ends(name) => None,
             _ => request.head.fields().find(name),
         }
@@ -126,7 +114,7 @@ impl Heard for RawRequest<'_, '_> {
 
     fn arrange(&mut self, host: SentHost, sending: Sending<'_>) -> Result<(), Unclear> {
         self.host = host;
-        let path = sending.identify().path_to_send(self.head.uri().path())?;
+        let path = sending.identify.path_to_send(self.head.uri().path())?;
         if let Some(path) = path {
             let uri = head::with_path(self.head.uri(), &path).map_err(|what| Unclear { what })?;
             self.head.set_uri(uri);
@@ -153,7 +141,7 @@ impl Heard for RawRequest<'_, '_> {
 
     fn whole(self, sending: Sending<'_>) -> Result<Request<CallerBody>, Flaw> {
         let (mut request, host) = self.whole()?;
-        head::arrange(&mut request, host, sending.hop, (sending.meant(), sending.says()));
+        head::arrange(&mut request, host, sending.hop, (sending.meant, sending.says));
         Ok(request)
     }
 
@@ -187,8 +175,8 @@ impl Heard for Request<CallerBody> {
     }
 
     fn arrange(&mut self, host: SentHost, sending: Sending<'_>) -> Result<(), Unclear> {
-        head::arrange(self, host, sending.hop, (sending.meant(), sending.says()));
-        let path = sending.identify().path_to_send(self.uri().path())?;
+        head::arrange(self, host, sending.hop, (sending.meant, sending.says));
+        let path = sending.identify.path_to_send(self.uri().path())?;
         if let Some(path) = path {
             *self.uri_mut() = head::with_path(self.uri(), &path).map_err(|what| Unclear { what })?;
         }

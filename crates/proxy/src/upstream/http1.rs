@@ -372,6 +372,14 @@ where
     }
 }
 
+/// The head of a request without a body as it is sent.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn written<B>(request: &Request<B>) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_head(&mut out, request, "endpoint", Framing::Bare);
+    out
+}
+
 /// A stream that takes nothing will take nothing more.
 fn some(count: usize) -> io::Result<usize> {
     if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(count) }
