@@ -403,10 +403,12 @@ pub(crate) fn with_path(uri: &Uri, path: &str) -> Result<Uri, Flaw> {
 /// HTTP/2 may cut cookies into crumbs, a line each; HTTP/1 knows only one line (RFC 9113 §8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let Entry::Occupied(mut cookies) = headers.entry(header::COOKIE) else { return };
-    let crumbs: Vec<&[u8]> = cookies.iter().map(HeaderValue::as_bytes).collect();
-    if crumbs.len() < 2 {
+    if cookies.iter().nth(1).is_none() {
         return;
     }
+    // An empty one at the end would leave a blank there, which is lost on the way.
+    let crumbs = cookies.iter().map(HeaderValue::as_bytes).filter(|crumb| !crumb.is_empty());
+    let crumbs: Vec<&[u8]> = crumbs.collect();
     if let Ok(joined) = HeaderValue::try_from(crumbs.join(&b"; "[..])) {
         cookies.insert(joined);
     }
@@ -503,6 +505,9 @@ mod tests {
             .header("cookie", "b=2");
         let request = sent_on(request);
         assert_eq!(request.headers().get_all("cookie").iter().collect::<Vec<_>>(), ["a=1; b=2"]);
+        let request = Request::get("http://a/").version(Version::HTTP_2).header("cookie", "a=1");
+        let request = sent_on(request.header("cookie", ""));
+        assert_eq!(request.headers()["cookie"], "a=1", "without a blank for nothing");
     }
 
     #[test]

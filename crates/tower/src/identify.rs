@@ -335,8 +335,9 @@ impl Headers for Fields<'_> {
             "host" if self.authority.is_empty() => None,
             "host" => Some(Field { first: self.authority.as_bytes(), is_repeated: false }),
             "cookie" if self.is_h2 && field.is_some_and(|field| field.is_repeated) => {
-                let lines = || self.fields.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
-                let first = self.cookies.get_or_init(|| lines().collect::<Vec<_>>().join(&b"; "[..]));
+                let lines = self.fields.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
+                let pieces = lines.filter(|piece| !piece.is_empty());
+                let first = self.cookies.get_or_init(|| pieces.collect::<Vec<_>>().join(&b"; "[..]));
                 Some(Field { first, is_repeated: false })
             }
             _ => field,
