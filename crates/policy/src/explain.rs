@@ -14,7 +14,7 @@ use std::time::Duration;
 use tidegate_core::shed::Cohort;
 use tidegate_core::{Cost, Criticality, Moment, Ratio, Refusal, Usage};
 
-use crate::gate::SignalReading;
+use crate::gate::{OPERATOR, SignalReading};
 use crate::policy::{KeySource, Line, Mode, Variation};
 
 pub use self::upstream::{UpstreamAnswer, UpstreamSeen};
@@ -38,6 +38,8 @@ pub struct Explanation {
     pub caller: Option<CallerSeen>,
     /// What its route says it costs.
     pub cost: Cost,
+    /// The operator's order that keeps its caller out, if there is one.
+    pub blocked: Option<BlockSeen>,
     /// Its rules, in order, those that do nothing included.
     pub rules: Vec<RuleExplanation>,
     /// What stands behind the rules; none where nobody knows, or the route has no upstream or is exempt.
@@ -77,6 +79,23 @@ pub struct CallerSeen {
     pub plan: Option<String>,
     /// The header field with several lines, when that is why it is not known.
     pub repeated: Option<String>,
+}
+
+/// An operator's order that keeps a caller out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockSeen {
+    /// The rule it is for; none for all that the caller sends.
+    pub rule: Option<String>,
+    /// How long it stands; none for until it is ended.
+    pub left: Option<Duration>,
+}
+
+impl BlockSeen {
+    /// What is named as refusing.
+    #[must_use]
+    pub fn by(&self) -> &str {
+        self.rule.as_deref().unwrap_or(OPERATOR)
+    }
 }
 
 /// What one rule says.

@@ -20,6 +20,7 @@
 //! | `walk` | what a request is asked |
 //! | `charge` | charged by all or by none |
 //! | `reserving`, `shedding` | rules that protect the service itself, and what moves them |
+//! | `blocking`, `naming` | callers that an operator keeps out, and how callers are named |
 //! | `books`, `recent` | numbers, counts, the last decisions, the heaviest callers |
 //! | `stripes` | what all threads write, spread out |
 //! | `turning` | what was admitted and then turned away by an upstream |
@@ -28,12 +29,14 @@
 //! | `who` | what those who shed want to know of a caller |
 
 mod admin;
+mod blocking;
 mod books;
 mod charge;
 mod check;
 mod current;
 mod explaining;
 mod keys;
+mod naming;
 mod plan;
 mod recent;
 mod reserving;
@@ -54,11 +57,13 @@ use tidegate_core::{Invalid, Moment, Reason, Refusal, Retry, WallTime};
 
 use self::admin::Overlay;
 pub use self::admin::{Order, RuleRefusals, RuleStatistics, Statistics, UpstreamRefusals};
+pub use self::blocking::{Block, OPERATOR};
 use self::books::{Books, Entry};
 use self::charge::Joint;
 pub(crate) use self::current::HeldPlan;
 use self::current::{Cell, Current, Switch};
 use self::keys::Keys;
+pub use self::naming::{CallerName, CounterName};
 pub(crate) use self::plan::Plan;
 use self::plan::{Builder, Counters, Limits};
 pub(crate) use self::recent::{Note, Spot};
@@ -160,6 +165,11 @@ impl Gate {
     pub fn decide(&self, now: Now, attributes: &Attributes<'_>) -> Decision {
         let held = self.current.read();
         let walk = Walk::new(&held, attributes, now.moment);
+        if held.has_blocks
+            && let Some(refused) = self.refuse_blocked(&walk, &held.plan, now)
+        {
+            return refused;
+        }
         let mut asks = Asks::new();
         if let Err(ambiguous) = walk.fill(&mut asks) {
             return self.refuse_ambiguous(&walk, &held.plan, now, ambiguous);
@@ -184,7 +194,8 @@ impl Gate {
             walk.ruled(ask.rule).counts.admitted.add();
         }
         let shadow = if refusals == 0 { None } else { shadow_refused(walk, refusals) };
-        let entry = Entry { refusal: None, rule: shadow, is_shadow_refused: shadow.is_some(), wait };
+        let is_shadow_refused = shadow.is_some();
+        let entry = Entry { refusal: None, rule: shadow, position: None, is_shadow_refused, wait };
         let (id, spot) = self.books.enter(walk, now, entry);
         Decision::Admit(Admitted {
             plan: Arc::clone(plan),
@@ -255,6 +266,7 @@ impl Gate {
         let entry = Entry {
             refusal: Some(refusal),
             rule: Some(&ruled.rule.name),
+            position: Some(rule),
             is_shadow_refused: false,
             wait: Duration::ZERO,
         };
@@ -311,5 +323,7 @@ fn shadow_refused<'a>(walk: &Walk<'a>, refusals: u16) -> Option<&'a str> {
 fn current(version: u64, plan: Plan, limits: Limits) -> Current {
     let modes = plan.policy.rules.iter().map(|rule| Switch { written: rule.mode, switched: None }).collect();
     let overrides = Arc::new(HashMap::default());
-    Current { version, plan: Arc::new(plan), limits: Arc::new(limits), modes, overrides }
+    let (blocks, has_blocks) = (Arc::default(), false);
+    let (plan, limits) = (Arc::new(plan), Arc::new(limits));
+    Current { version, plan, limits, modes, overrides, blocks, has_blocks }
 }

@@ -206,7 +206,7 @@ fn threads_take_all_or_nothing_and_never_more_than_is_open() {
     });
     assert_eq!(in_flight(&gate), 0);
     assert!((1..=8).contains(&most.into_inner()));
-    let used = |rule, key| gate.counter(rule, key, at(0)).unwrap().used.whole();
+    let used = |rule, key: &str| gate.counter(rule, key, at(0)).unwrap().used.whole();
     let by_key: u64 = NAMES[..4].iter().map(|key| used("rate", key)).sum();
     let charged = charged.into_inner();
     assert_eq!((by_key, used("all", "")), (charged, charged));

@@ -22,7 +22,7 @@
 //! | `metrics` | the page for Prometheus |
 //! | `stream` | one frame a second for whoever listens |
 //! | `overload` | what is shed and why, gathered once for all who tell of it |
-//! | `status`, `policy`, `rules`, `callers`, `counters`, `decisions` | the answers, one file for each subject |
+//! | `status`, `policy`, `rules`, `callers`, `orders`, `counters`, `decisions`, `changes` | the answers, one file for each subject |
 //! | `upstreams`, `signals`, `capacity`, `degrading` | those of overload |
 //!
 //! Whatever takes long, reading a policy or walking the tables, runs beside the runtime, so that `/livez` answers
@@ -31,6 +31,7 @@
 mod answer;
 mod callers;
 mod capacity;
+mod changes;
 mod counters;
 mod decisions;
 mod degrading;
@@ -38,6 +39,7 @@ mod guard;
 mod input;
 mod judgement;
 mod metrics;
+mod orders;
 mod overload;
 mod policy;
 mod pulse;
@@ -53,6 +55,7 @@ mod turns;
 mod upstreams;
 
 pub(crate) use answer::MARK;
+pub use changes::{Change, Changes};
 pub use guard::{BadToken, Token};
 pub use serve::{Admin, StartFailure};
 pub use station::{

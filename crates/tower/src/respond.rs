@@ -154,9 +154,10 @@ impl Respond {
         let standings = if kind.shows_rules() { refused.standings(now) } else { Standings::default() };
         let detail = match &refused.cause {
             Cause::BadKey { header } => Detail::Repeated { header },
-            Cause::Quota | Cause::Concurrency if kind == Kind::Blocked => {
-                Detail::Blocked { rule: refused.by().name() }
+            Cause::Blocked | Cause::Quota | Cause::Concurrency if kind == Kind::Blocked => {
+                Detail::general(kind)
             }
+            Cause::Blocked => Detail::general(kind),
             Cause::Quota | Cause::Concurrency => Detail::Rules(&standings),
             Cause::Reserve | Cause::Shed | Cause::Overload => Detail::general(kind),
         };
@@ -346,7 +347,7 @@ impl Said<'_> {
     /// The fields by which other proxies and their clients know a refusal.
     fn write_marks(&self, headers: &mut HeaderMap) {
         match self.kind {
-            Kind::Quota | Kind::Concurrency | Kind::Blocked => {
+            Kind::Quota | Kind::Concurrency => {
                 headers.insert(ENVOY_RATELIMITED, TRUE);
             }
             Kind::Overloaded => {
@@ -357,7 +358,8 @@ impl Said<'_> {
                 headers.insert(ENVOY_OVERLOADED, TRUE);
                 headers.insert(REFUSED_BY, HeaderValue::from_static("throttle"));
             }
-            Kind::Unclear | Kind::Late | Kind::NoRoute | Kind::Unreachable | Kind::Silent => {}
+            Kind::Blocked | Kind::Unclear | Kind::Late | Kind::NoRoute | Kind::Unreachable | Kind::Silent => {
+            }
         }
     }
 

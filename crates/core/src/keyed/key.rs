@@ -24,6 +24,12 @@ impl Key {
         self.0
     }
 
+    /// The key with this hash, as [`bits`](Self::bits) told it.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// What a slot keeps of its key: the top 25 bits of the lower half, the first of them always set, so that
     /// no slot in use looks vacant.
     #[inline]

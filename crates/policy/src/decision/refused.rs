@@ -5,7 +5,7 @@ use tidegate_core::{Cost, Criticality, Reason, Refusal};
 
 use super::{DecisionId, Mets, Standings, record};
 use crate::attributes::Attributes;
-use crate::gate::{HeldPlan, Now};
+use crate::gate::{HeldPlan, Now, OPERATOR};
 use crate::policy::{Limit, Route, Rule};
 use crate::record::Record;
 
@@ -39,6 +39,8 @@ pub enum By<'a> {
     Rule(&'a Arc<Rule>),
     /// An upstream without room for it, by its name in metrics and records: `upstream:orders`.
     Upstream(&'a Arc<str>),
+    /// An operator, whose order is for all that the caller sends.
+    Operator,
 }
 
 impl<'a> By<'a> {
@@ -48,6 +50,7 @@ impl<'a> By<'a> {
         match self {
             Self::Rule(rule) => &rule.name,
             Self::Upstream(name) => name,
+            Self::Operator => OPERATOR,
         }
     }
 
@@ -56,7 +59,7 @@ impl<'a> By<'a> {
     pub const fn rule(self) -> Option<&'a Arc<Rule>> {
         match self {
             Self::Rule(rule) => Some(rule),
-            Self::Upstream(_) => None,
+            Self::Upstream(_) | Self::Operator => None,
         }
     }
 }
@@ -74,6 +77,8 @@ pub enum Cause {
     Shed,
     /// The rules let it pass, and the upstream had no room for it.
     Overload,
+    /// An operator keeps its caller out.
+    Blocked,
     /// The request is not well made: a header field that is a key has several lines.
     BadKey {
         /// The field's name.
@@ -87,7 +92,11 @@ impl Refused {
     pub fn by(&self) -> By<'_> {
         match &self.upstream {
             Some(name) => By::Upstream(name),
-            None => By::Rule(&self.plan.rules[usize::from(self.position)].rule),
+            None => self
+                .plan
+                .rules
+                .get(usize::from(self.position))
+                .map_or(By::Operator, |ruled| By::Rule(&ruled.rule)),
         }
     }
 
@@ -139,11 +148,13 @@ pub enum ReasonWord {
     Throttle,
     /// Nobody would wait for the answer.
     Deadline,
+    /// An operator keeps its caller out.
+    Blocked,
 }
 
 impl ReasonWord {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Quota,
         Self::Concurrency,
         Self::Reserve,
@@ -152,6 +163,7 @@ impl ReasonWord {
         Self::Breaker,
         Self::Throttle,
         Self::Deadline,
+        Self::Blocked,
     ];
 
     /// As metrics write it.
@@ -166,6 +178,7 @@ impl ReasonWord {
             Self::Breaker => "breaker",
             Self::Throttle => "throttle",
             Self::Deadline => "deadline",
+            Self::Blocked => "blocked",
         }
     }
 
@@ -184,11 +197,10 @@ impl ReasonWord {
     #[must_use]
     pub const fn of_reason(reason: Reason) -> Self {
         match reason {
-            Reason::QuotaSpent
-            | Reason::CostAboveBurst
-            | Reason::Blocked
-            | Reason::OverflowSpent
-            | Reason::AmbiguousKey => Self::Quota,
+            Reason::QuotaSpent | Reason::CostAboveBurst | Reason::OverflowSpent | Reason::AmbiguousKey => {
+                Self::Quota
+            }
+            Reason::Blocked => Self::Blocked,
             Reason::LimitReached => Self::Concurrency,
             Reason::Reserved => Self::Reserve,
             Reason::Shed => Self::Shed,

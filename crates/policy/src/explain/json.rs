@@ -13,7 +13,8 @@ impl Explanation {
     pub fn to_json(&self) -> Value {
         let refusing = self.upstream.as_ref().filter(|upstream| upstream.refuses());
         let refusing = refusing.map(|upstream| format!("upstream:{}", upstream.upstream));
-        let refused_by = self.refused_by().map(|rule| rule.rule.clone()).or(refusing);
+        let blocked_by = self.blocked.as_ref().map(|blocked| blocked.by().to_owned());
+        let refused_by = blocked_by.or_else(|| self.refused_by().map(|rule| rule.rule.clone())).or(refusing);
         json!({
             "v": 1,
             "policy_version": self.version,
@@ -44,6 +45,10 @@ impl Explanation {
                 "repeated_header": caller.repeated,
             })),
             "cost": cost_json(self.cost),
+            "blocked": self.blocked.as_ref().map(|blocked| json!({
+                "rule": blocked.rule,
+                "left_ms": blocked.left.map(millis_json),
+            })),
             "rules": self.rules.iter().map(RuleExplanation::to_json).collect::<Vec<_>>(),
             "upstream": self.upstream.as_ref().map(UpstreamSeen::to_json),
             "text": self.to_string(),

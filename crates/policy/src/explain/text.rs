@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Reason, Refusal, Retry};
 
-use super::{Answer, Because, CallerSeen, Explanation, KeyPart, RuleExplanation, RuleKind, UpstreamSeen};
+use super::{
+    Answer, Because, BlockSeen, CallerSeen, Explanation, KeyPart, RuleExplanation, RuleKind, UpstreamSeen,
+};
 use crate::escape::Escaped;
 use crate::policy::{KeySource, Mode, Variation};
 
@@ -13,7 +15,11 @@ impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (method, path) = (Escaped(&self.method), Escaped(&self.path));
         let ahead = self.upstream.as_ref().and_then(UpstreamSeen::verdict);
+        if let Some(blocked) = &self.blocked {
+            writeln!(f, "{method} {path} would be refused: {blocked}")?;
+        }
         match (self.refused_by(), ahead) {
+            _ if self.blocked.is_some() => {}
             (None, _) if self.route.is_none() => {
                 writeln!(f, "{method} {path} is taken by no route: the gateway answers 404.")?;
             }
@@ -65,6 +71,19 @@ impl Display for Because {
             Self::Assigned(number) => write!(f, "by the policy's assignment {number}"),
             Self::Said => f.write_str("as a trusted peer said"),
             Self::Default => f.write_str("the policy's default"),
+        }
+    }
+}
+
+impl Display for BlockSeen {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("an operator keeps its caller out")?;
+        if let Some(rule) = &self.rule {
+            write!(f, " by rule `{rule}`")?;
+        }
+        match self.left {
+            Some(left) => write!(f, ", for another {}.", Time(left)),
+            None => f.write_str(", until that is ended."),
         }
     }
 }

@@ -19,30 +19,39 @@ use tidegate_core::keyed::Key;
 use tidegate_core::permit::Outcome;
 use tidegate_core::{Invalid, Moment, Usage};
 
+use super::blocking::{Block, OPERATOR, blocks};
 use super::current::{Current, Own, Switch};
 use super::keys::{Keying, Part, written};
+use super::naming::{CallerName, CounterName};
 use super::plan::{Builder, Chosen, Counters, Measure, Plan, Ruled};
 use super::stripes::Count;
 use super::{Gate, Now};
-use crate::decision::{DecisionId, places};
+use crate::decision::{DecisionId, ReasonWord, places};
 use crate::policy::{KeySource, Limit, Mode, Policy};
 use crate::record::Record;
 
 /// The most overrides that stand at once.
-const MOST_STANDING: usize = 1024;
+pub(super) const MOST_STANDING: usize = 1024;
 
 /// What operators ordered, by the names in the policy.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     modes: HashMap<String, (Mode, Option<Moment>)>,
     overrides: Vec<Order>,
+    pub(super) blocks: Vec<Block>,
+}
+
+impl Overlay {
+    pub(super) fn standing_overrides(&self, now: Now) -> usize {
+        self.overrides.iter().filter(|order| now.moment < order.until).count()
+    }
 }
 
 /// One caller's limit by one rule, for a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// The caller's identity.
-    pub caller: String,
+    /// The caller.
+    pub caller: CallerName,
     /// The rule.
     pub rule: String,
     /// What it allows that caller.
@@ -62,6 +71,11 @@ pub struct Statistics {
     pub ended: [u64; 4],
     /// Its rules, in the order of the policy.
     pub rules: Vec<RuleStatistics>,
+    /// Requests of callers that an operator keeps out altogether, by criticality, in the order of
+    /// [`Criticality::ALL`](tidegate_core::Criticality::ALL).
+    pub blocked: [u64; 4],
+    /// Requests that could be such a caller's, in the same order.
+    pub unclear: [u64; 4],
     /// Its upstreams, in the order of the policy.
     pub upstreams: Vec<UpstreamRefusals>,
 }
@@ -73,7 +87,7 @@ pub struct UpstreamRefusals {
     pub name: Arc<str>,
     /// By reason, in the order of [`ReasonWord::ALL`](crate::ReasonWord::ALL), and by criticality, in the order of
     /// [`Criticality::ALL`](tidegate_core::Criticality::ALL).
-    pub refused: [[u64; 4]; 8],
+    pub refused: [[u64; 4]; ReasonWord::ALL.len()],
 }
 
 impl UpstreamRefusals {
@@ -99,6 +113,8 @@ pub struct RuleStatistics {
     pub refused_by_criticality: [u64; 4],
     /// Of those the ones whose key could be read in two ways.
     pub ambiguous_by_criticality: [u64; 4],
+    /// Of those the ones whose caller an operator keeps out.
+    pub blocked_by_criticality: [u64; 4],
     /// Requests that passed and that it, or its shadow value, would have refused.
     pub shadow_refused: u64,
     /// Keys that have something used or in flight.
@@ -170,25 +186,31 @@ impl Gate {
     /// or 1024 of them stand already.
     pub fn set_override(
         &self,
-        caller: &str,
+        caller: impl Into<CallerName>,
         rule: &str,
         limit: Limit,
         until: Moment,
         now: Now,
     ) -> Result<(), Invalid> {
+        let caller = caller.into();
         let mut overlay = self.changing();
         self.known_rule(rule)?;
-        let tells_callers = |ruled: &Ruled| ruled.rule.name == rule && ruled.tells_callers;
+        let tells_callers = |ruled: &Ruled| {
+            let is_senders =
+                matches!(ruled.rule.key.0.as_slice(), [KeySource::Header(_) | KeySource::ClientIp]);
+            ruled.rule.name == rule && (ruled.tells_callers || is_senders)
+        };
         if !self.current.read().plan.rules.iter().any(tells_callers) {
             return Err(Invalid::new("rule of an override", rule, "one whose key tells callers apart"));
         }
         let before = overlay.overrides.clone();
-        let is_other = |order: &Order| (order.caller.as_str(), order.rule.as_str()) != (caller, rule);
+        let key = self.key_of(&caller);
+        let is_other = |order: &Order| self.key_of(&order.caller) != key || order.rule != rule;
         overlay.overrides.retain(|order| is_other(order) && now.moment < order.until);
-        if overlay.overrides.len() >= MOST_STANDING {
+        if overlay.overrides.len() + overlay.blocks.len() >= MOST_STANDING {
             return Err(Invalid::new("overrides", MOST_STANDING + 1, "at most 1024 at once"));
         }
-        overlay.overrides.push(Order { caller: caller.to_owned(), rule: rule.to_owned(), limit, until });
+        overlay.overrides.push(Order { caller, rule: rule.to_owned(), limit, until });
         let built = self.rebuild_as_it_is(&overlay, now);
         if built.is_err() {
             overlay.overrides = before;
@@ -200,10 +222,16 @@ impl Gate {
     ///
     /// # Errors
     /// Never for a policy that was taken before.
-    pub fn clear_override(&self, caller: &str, rule: &str, now: Now) -> Result<bool, Invalid> {
+    pub fn clear_override(
+        &self,
+        caller: impl Into<CallerName>,
+        rule: &str,
+        now: Now,
+    ) -> Result<bool, Invalid> {
         let mut overlay = self.changing();
         let count = overlay.overrides.len();
-        overlay.overrides.retain(|order| order.caller != caller || order.rule != rule);
+        let key = self.key_of(&caller.into());
+        overlay.overrides.retain(|order| self.key_of(&order.caller) != key || order.rule != rule);
         if overlay.overrides.len() == count {
             return Ok(false);
         }
@@ -231,9 +259,9 @@ impl Gate {
     /// What a key has used by a rule; none when there is no such rule, it counts nothing, or the key has too few parts. The parts of a
     /// composite key are separated by `|`; requests without a key are `-`.
     #[must_use]
-    pub fn counter(&self, rule: &str, key: &str, now: Now) -> Option<Usage> {
+    pub fn counter<'k>(&self, rule: &str, key: impl Into<CounterName<'k>>, now: Now) -> Option<Usage> {
         let current = self.current.read();
-        let usage = self.with_counter(&current, rule, key, now, |chosen, key| match &chosen.measure {
+        let usage = self.with_counter(&current, rule, key.into(), now, |chosen, key| match &chosen.measure {
             Measure::Rate(counter) => Some(counter.usage(key, now)),
             Measure::Places(table, limit) => Some(places(table.in_flight(key), *limit)),
             Measure::Reserved(reserved) => {
@@ -247,9 +275,9 @@ impl Gate {
 
     /// Forgets what a key has used by a rule; returns whether that could be done. Places in flight come back by
     /// themselves and are not forgotten.
-    pub fn reset_counter(&self, rule: &str, key: &str, now: Now) -> bool {
+    pub fn reset_counter<'k>(&self, rule: &str, key: impl Into<CounterName<'k>>, now: Now) -> bool {
         let current = self.current.read();
-        let reset = self.with_counter(&current, rule, key, now, |chosen, key| match &chosen.measure {
+        let reset = self.with_counter(&current, rule, key.into(), now, |chosen, key| match &chosen.measure {
             Measure::Rate(counter) => {
                 counter.reset(key, now);
                 true
@@ -272,8 +300,8 @@ impl Gate {
         self.books.recent.find(id)
     }
 
-    /// The heaviest callers, at most 32. Costs are estimated from one request in sixteen; refusals are counted, and in
-    /// a flood estimated too.
+    /// The heaviest callers, at most 32, by the key of the rule that refused or of the first that tells callers apart.
+    /// Requests are counted, and in a flood estimated from one in sixteen.
     #[must_use]
     pub fn callers(&self, ranking: Ranking, most: usize) -> Vec<Heavy> {
         let mut ranked = self.books.callers.ranked(ranking);
@@ -312,7 +340,11 @@ impl Gate {
             shadow_refused: 0,
             overflowed: 0,
         });
-        plan.rules.iter().map(refusals).chain(turned).collect()
+        let orders = self.books.blocked.iter().chain(&self.books.unclear);
+        let refused = orders.map(Count::sum).sum();
+        let ordered = RuleRefusals { rule: OPERATOR.to_owned(), refused, shadow_refused: 0, overflowed: 0 };
+        let ordered = (refused > 0).then_some(ordered);
+        plan.rules.iter().map(refusals).chain(turned).chain(ordered).collect()
     }
 
     /// What it has done since it was made. Counting keys walks the tables beside live traffic.
@@ -329,6 +361,11 @@ impl Gate {
                 admitted: ruled.counts.admitted.sum(),
                 refused: refused_by_criticality.iter().sum(),
                 refused_by_criticality,
+                blocked_by_criticality: ruled
+                    .counts
+                    .blocked
+                    .each_ref()
+                    .map(|count| count.load(Ordering::Relaxed)),
                 ambiguous_by_criticality: ambiguous.map(|count| count.load(Ordering::Relaxed)),
                 shadow_refused: ruled.counts.shadow_refused.sum(),
                 keys: 0,
@@ -353,15 +390,28 @@ impl Gate {
             refused,
             ended: outcomes.map(|outcome| self.books.ended[outcome as usize].sum()),
             rules: rules.collect(),
+            blocked: self.books.blocked.each_ref().map(Count::sum),
+            unclear: self.books.unclear.each_ref().map(Count::sum),
             upstreams: upstreams(&current.plan).collect(),
         }
     }
 
-    fn changing(&self) -> MutexGuard<'_, Overlay> {
+    pub(super) fn changing(&self) -> MutexGuard<'_, Overlay> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known_rule(&self, rule: &str) -> Result<(), Invalid> {
+    pub(super) fn key_of(&self, caller: &CallerName) -> Key {
+        let plan = Arc::clone(&self.current.read().plan);
+        caller.key(&plan.keys, &plan.policy)
+    }
+
+    /// The fingerprint of a caller, as lists show it.
+    #[must_use]
+    pub fn fingerprint(&self, caller: &CallerName) -> u64 {
+        self.key_of(caller).bits()
+    }
+
+    pub(super) fn known_rule(&self, rule: &str) -> Result<(), Invalid> {
         let is_known = self.current.read().plan.rules.iter().any(|ruled| ruled.rule.name == rule);
         if is_known { Ok(()) } else { Err(Invalid::new("rule", rule, "one of the policy's rules")) }
     }
@@ -381,7 +431,10 @@ impl Gate {
         let result = built.map(|(overrides, (plan, limits))| {
             let modes = modes(overlay, &plan.rules);
             let (plan, limits, overrides) = (Arc::new(plan), Arc::new(limits), Arc::new(overrides));
-            self.current.replace(&Current { version, plan, limits, modes, overrides });
+            let blocks = blocks(overlay, &plan.policy, &plan.keys, now);
+            let (has_blocks, blocks) = (!blocks.is_empty(), Arc::new(blocks));
+            let new = Current { version, plan, limits, modes, overrides, blocks, has_blocks };
+            self.current.replace(&new);
         });
         // Whoever decided under what was there has finished, so its limits can leave the tables; and so can those
         // that were enrolled for a policy that was then not taken.
@@ -400,22 +453,27 @@ impl Gate {
         &self,
         current: &Current,
         rule: &str,
-        key: &str,
+        key: CounterName<'_>,
         now: Now,
         then: impl FnOnce(&Chosen, Key) -> T,
     ) -> Option<T> {
         let position = current.plan.rules.iter().position(|ruled| ruled.rule.name == rule)?;
         let (index, ruled) = (u16::try_from(position).ok()?, current.plan.rules.get(position)?);
         let keys = &current.plan.keys;
-        let (key, caller) = match &ruled.keying {
-            Keying::Global => (keys.everybody, None),
-            _ if key == "-" => (keys.missing, None),
-            Keying::Caller | Keying::Parts(_) => {
+        let (key, caller) = match (&ruled.keying, key) {
+            (Keying::Global, _) => (keys.everybody, None),
+            (_, CounterName::Fingerprint(bits)) => {
+                let key = Key::from_bits(bits);
+                (key, (ruled.rule.key.0.len() == 1).then_some(key))
+            }
+            (_, CounterName::Written("-")) => (keys.missing, None),
+            (Keying::Caller | Keying::Parts(_), CounterName::Written(key)) => {
                 let parts = parts_of(ruled, &current.plan.policy, key)?;
                 let is_caller = |source: &KeySource| {
                     *source == KeySource::Caller || current.plan.policy.caller.0.contains(source)
                 };
-                let caller = ruled.rule.key.0.iter().position(is_caller).and_then(|at| parts.get(at));
+                let at = ruled.rule.key.0.iter().position(is_caller);
+                let caller = at.or((parts.len() == 1).then_some(0)).and_then(|at| parts.get(at));
                 (keys.all(&parts), caller.map(|part| keys.of(part)))
             }
         };
@@ -457,9 +515,9 @@ fn own_limits(
     for order in overlay.overrides.iter().filter(|order| now.moment < order.until) {
         let found = (0..).zip(&policy.rules).find(|(_, rule)| rule.name == order.rule);
         let Some((rule, written_rule)) = found else { continue };
-        let chosen = builder.own(written_rule, &order.caller, &order.limit)?;
+        let chosen = builder.own(written_rule, &order.caller.label(), &order.limit)?;
         let own = Own { rule, chosen, until: order.until };
-        owns.entry(keys.of(&written(&order.caller, policy))).or_default().push(own);
+        owns.entry(order.caller.key(keys, policy)).or_default().push(own);
     }
     Ok(owns)
 }

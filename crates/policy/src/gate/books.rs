@@ -13,19 +13,19 @@ use tidegate_core::permit::Outcome;
 use tidegate_core::{Cost, Criticality, Invalid, Refusal};
 
 use super::Now;
+use super::check::{Check, Keyed};
 use super::keys::Part;
 use super::recent::{Note, Recent, Spot, Text};
 use super::stripes::{Apart, Count, Counts, STRIPES};
 use super::walk::Walk;
 use crate::decision::{Admitted, DecisionId, ReasonWord};
-use crate::policy::Network;
+use crate::policy::{KeySource, Network};
 
 /// Callers on each list of the heaviest.
 const TOP_CALLERS: usize = 32;
 
-/// Of so many admitted requests, one is counted for the list of the heaviest callers, with so many times its cost:
-/// whoever is heavy enough for the list has thousands. Refused requests are all counted as long as all are
-/// [noted](super::recent), and in a flood one for so many.
+/// Requests are all counted for the lists of the heaviest callers as long as all are [noted](super::recent). In a flood one
+/// of so many is, for all of them: whoever is heavy enough for the list has thousands.
 const ONE_IN: u32 = 16;
 
 /// Names from which on the counts of rules and upstreams that no policy has are let go. Some kilobytes each, and a policy
@@ -40,6 +40,8 @@ pub(crate) struct RuleCounts {
     pub(crate) refused: [Count; 4],
     /// By criticality; of the refused ones, those whose key could be read in two ways.
     pub(crate) ambiguous: [AtomicU64; 4],
+    /// By criticality; of the refused ones, those whose caller an operator keeps out.
+    pub(crate) blocked: [AtomicU64; 4],
     pub(crate) shadow_refused: Count,
 }
 
@@ -72,6 +74,10 @@ pub(crate) struct Books {
     pub(crate) callers: TopCallers,
     pub(crate) recent: Recent,
     pub(crate) refused: Count,
+    /// By criticality: callers that an operator keeps out altogether.
+    pub(crate) blocked: [Count; 4],
+    /// By criticality: those who could be such a caller.
+    pub(crate) unclear: [Count; 4],
     pub(crate) ended: [Count; 4],
 }
 
@@ -81,6 +87,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) refusal: Option<Refusal>,
     /// The rule that refused, or the first in shadow that would have.
     pub(crate) rule: Option<&'a str>,
+    /// Its position, where it is one of the policy's.
+    pub(crate) position: Option<u16>,
     pub(crate) is_shadow_refused: bool,
     pub(crate) wait: Duration,
 }
@@ -96,6 +104,8 @@ impl Books {
             callers: TopCallers::new(TOP_CALLERS)?,
             recent: Recent::new(),
             refused: Count::default(),
+            blocked: Default::default(),
+            unclear: Default::default(),
             ended: Default::default(),
         })
     }
@@ -139,8 +149,13 @@ impl Books {
         if let Ok(part) = walk.caller {
             part.show(&mut caller);
         }
-        if let Some(key) = walk.caller_key {
-            self.rank(key, caller.as_str(), walk.cost, entry, (turn, is_noted));
+        match counted_as(walk, entry.position) {
+            Some((key, name)) => self.rank(key, name.as_str(), walk.cost, entry, is_noted),
+            None => {
+                if let Some(key) = walk.caller_key {
+                    self.rank(key, caller.as_str(), walk.cost, entry, is_noted);
+                }
+            }
         }
         if !is_noted {
             return Spot::NOWHERE;
@@ -166,7 +181,7 @@ impl Books {
         self.recent.keep(turn.wrapping_add(stripe * STRIPES as u64), &note)
     }
 
-    fn rank(&self, key: Key, caller: &str, cost: Cost, entry: Entry<'_>, (turn, is_noted): (u64, bool)) {
+    fn rank(&self, key: Key, caller: &str, cost: Cost, entry: Entry<'_>, is_noted: bool) {
         let times = if is_noted { 1 } else { u64::from(ONE_IN) };
         if entry.refusal.is_some() {
             return self.callers.record(key, caller, Event::Refused(times));
@@ -174,10 +189,8 @@ impl Books {
         if entry.is_shadow_refused {
             self.callers.record(key, caller, Event::ShadowRefused(times));
         }
-        if turn.is_multiple_of(u64::from(ONE_IN)) {
-            let cost = Cost::from_micros(cost.micros().saturating_mul(u64::from(ONE_IN)));
-            self.callers.record(key, caller, Event::Admitted(cost));
-        }
+        let cost = Cost::from_micros(cost.micros().saturating_mul(times));
+        self.callers.record(key, caller, Event::Admitted(cost));
     }
 
     /// A request has ended so, after so long.
@@ -247,6 +260,35 @@ fn kept<T: Default>(counts: &Mutex<BTreeMap<String, Arc<T>>>, name: &str) -> Arc
         counts.retain(|_, counts| Arc::strong_count(counts) > 1);
     }
     Arc::clone(counts.entry(name.to_owned()).or_default())
+}
+
+/// The caller as a rule counts it: the rule that refused, else the first that tells senders apart. None where that is
+/// by `[caller]`, alone or with something else, or by nothing that a sender has.
+fn counted_as(walk: &Walk<'_>, position: Option<u16>) -> Option<(Key, Text<32>)> {
+    let is_sender = |source: &KeySource| matches!(source, KeySource::Header(_) | KeySource::ClientIp);
+    let tells = |check: &&Check| {
+        let key = &walk.ruled(check.rule).rule.key.0;
+        check.keyed != Keyed::Everybody && (check.keyed == Keyed::Caller || key.iter().any(is_sender))
+    };
+    let mut checks = walk.checks().iter().filter(tells);
+    let check = match position {
+        Some(position) => checks.clone().find(|check| check.rule == position).or_else(|| checks.next()),
+        None => checks.next(),
+    }?;
+    let ruled = walk.ruled(check.rule);
+    if check.keyed == Keyed::Caller || ruled.tells_callers && ruled.rule.key.0.len() > 1 {
+        return None;
+    }
+    let (key, mut name) = (walk.composite(ruled).ok()?, Text::EMPTY);
+    for (number, part) in walk.parts(ruled).flatten().enumerate() {
+        if number > 0 {
+            name.append("|");
+        }
+        let mut shown = Text::<32>::EMPTY;
+        part.show(&mut shown);
+        name.append(shown.as_str());
+    }
+    Some((key, name))
 }
 
 impl Part<'_> {

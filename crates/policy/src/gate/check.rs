@@ -29,7 +29,7 @@ pub(crate) struct Check {
 }
 
 /// Where the key comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keyed {
     Everybody,
     Caller,

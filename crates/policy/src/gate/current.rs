@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use tidegate_core::Moment;
 use tidegate_core::keyed::Key;
 
+use super::blocking::Blocks;
 use super::plan::{ByKey, Chosen, Known, Limits, Plan};
 use super::stripes::{Apart, STRIPES, own};
 use crate::policy::Mode;
@@ -26,6 +27,10 @@ pub(crate) struct Current {
     pub(crate) modes: Arc<[Switch]>,
     /// Limits that an operator gave single callers for a time.
     pub(crate) overrides: Arc<HashMap<Key, Vec<Own>, ByKey>>,
+    /// Callers that an operator keeps out.
+    pub(crate) blocks: Arc<Blocks>,
+    /// Whether there are any: what every decision asks.
+    pub(crate) has_blocks: bool,
 }
 
 /// A rule's mode, and what an operator switched it to.
@@ -55,6 +60,11 @@ pub(crate) struct Own {
 }
 
 impl Current {
+    pub(crate) fn set_blocks(&mut self, blocks: Blocks) {
+        self.has_blocks = !blocks.is_empty();
+        self.blocks = Arc::new(blocks);
+    }
+
     #[inline]
     pub(crate) fn mode(&self, rule: u16, now: Moment) -> Mode {
         self.modes.get(usize::from(rule)).map_or(Mode::Disabled, |switch| switch.mode(now))

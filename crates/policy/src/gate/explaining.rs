@@ -13,7 +13,7 @@ use super::{Gate, Now};
 use crate::attributes::Attributes;
 use crate::decision::places;
 use crate::explain::{
-    Answer, Because, CallerSeen, Explanation, KeyPart, RouteTaken, RuleExplanation, RuleKind,
+    Answer, Because, BlockSeen, CallerSeen, Explanation, KeyPart, RouteTaken, RuleExplanation, RuleKind,
 };
 use crate::policy::{KeySource, Limit, Mode, Variation};
 
@@ -23,6 +23,7 @@ impl Gate {
     pub fn explain(&self, now: Now, attributes: &Attributes<'_>) -> Explanation {
         let current = self.current.read();
         let walk = Walk::new(&current, attributes, now.moment);
+        let blocked = blocked(&walk);
         let rules = (0..).zip(walk.checks()).map(|(place, check)| explain(&walk, now, place, check));
         Explanation {
             method: attributes.method.to_owned(),
@@ -39,12 +40,23 @@ impl Gate {
                 Given::Said => Because::Said,
                 Given::Default => Because::Default,
             },
-            caller: (!walk.checks().is_empty()).then(|| caller(&walk)),
+            caller: (!walk.checks().is_empty() || blocked.is_some()).then(|| caller(&walk)),
             cost: walk.cost,
+            blocked,
             rules: rules.collect(),
             upstream: None,
         }
     }
+}
+
+fn blocked(walk: &Walk<'_>) -> Option<BlockSeen> {
+    if !walk.current.has_blocks {
+        return None;
+    }
+    // A caller that can be read in two ways is told beside, with its header field.
+    let barred = walk.barred()?.ok()?;
+    let rule = barred.rule.map(|rule| walk.ruled(rule).rule.name.clone());
+    Some(BlockSeen { rule, left: barred.until.map(|until| until.since(walk.now)) })
 }
 
 fn caller(walk: &Walk<'_>) -> CallerSeen {

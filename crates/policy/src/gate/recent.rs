@@ -59,7 +59,7 @@ impl<const N: usize> Text<N> {
         new
     }
 
-    fn append(&mut self, text: &str) {
+    pub(crate) fn append(&mut self, text: &str) {
         let start = usize::from(self.length);
         let end = text.floor_char_boundary(N.min(255) - start);
         self.bytes[start..start + end].copy_from_slice(&text.as_bytes()[..end]);

@@ -125,7 +125,7 @@ impl<'a> Walk<'a> {
         let route = matching.map(|(index, (route, _))| (index, route));
         let (criticality, given) = criticality(policy, attributes);
         let (caller, caller_key, known) = match route {
-            Some((_, route)) if !route.is_exempt && !route.rules.is_empty() => {
+            Some((_, route)) if !route.is_exempt && (!route.rules.is_empty() || current.has_blocks) => {
                 let caller = keys::caller(policy, attributes);
                 let key = caller.ok().map(|part| current.plan.keys.of(&part));
                 (caller, key, key.and_then(|key| current.known(key)))
@@ -188,7 +188,7 @@ impl<'a> Walk<'a> {
         let (chosen, choice) = if check.is_uniform && !self.has_own || check.is_shadow_value {
             (&check.usual, Choice::Default)
         } else {
-            self.choose(check, is_missing)
+            self.choose(check, key, is_missing)
         };
         let (cost, foreseen) = (check.cost.unwrap_or(self.cost), Foreseen::Unknown);
         Ok((Ask { check: place, rule: check.rule, is_enforced, key, cost, chosen, foreseen }, choice))
@@ -196,10 +196,13 @@ impl<'a> Walk<'a> {
 
     /// The limit that applies where not all have the same.
     #[inline(never)]
-    fn choose(&self, check: &Check, is_missing: bool) -> (&'a Chosen, Choice) {
+    fn choose(&self, check: &Check, key: Key, is_missing: bool) -> (&'a Chosen, Choice) {
         let limits = &self.current.limits.rules[usize::from(check.rule)];
-        let is_caller = self.ruled(check.rule).tells_callers && !is_missing;
-        if let Some(key) = self.caller_key.filter(|_| is_caller)
+        let ruled = self.ruled(check.rule);
+        let is_caller = ruled.tells_callers && !is_missing;
+        // A rule that tells senders apart by something else than `[caller]` does: by its own key.
+        let own = if is_caller { self.caller_key } else { (ruled.rule.key.0.len() == 1).then_some(key) };
+        if let Some(key) = own.filter(|_| !is_missing)
             && let Some(own) = self.current.overridden(key, check.rule, self.now)
         {
             return (own, Choice::Override);
@@ -217,7 +220,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(never)]
-    fn composite(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
+    pub(crate) fn composite(&self, ruled: &'a Ruled) -> Result<Key, NoPart<'a>> {
         if ruled.rule.key.0.len() == 1
             && let Some(part) = self.parts(ruled).next()
         {

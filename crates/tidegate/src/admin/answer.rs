@@ -95,11 +95,16 @@ pub(super) fn written(status: StatusCode, media_type: &'static str, text: impl I
 }
 
 /// The date and time of a moment, before or after now.
-pub(super) fn time_of(moment: Moment, now: Now) -> Value {
+pub(super) fn wall_of(moment: Moment, now: Now) -> WallTime {
     let nanos = |length: Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
     let (ahead, ago) = (nanos(moment.since(now.moment)), nanos(now.moment.since(moment)));
     let wall = now.wall.unix_nanos().saturating_add(ahead).saturating_sub(ago);
-    json!(time_text(WallTime::from_unix_nanos(wall)))
+    WallTime::from_unix_nanos(wall)
+}
+
+/// The same as it is written.
+pub(super) fn time_of(moment: Moment, now: Now) -> Value {
+    json!(time_text(wall_of(moment, now)))
 }
 
 /// A share or a ratio with three decimals.

@@ -1,15 +1,18 @@
 //! What single keys have used.
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tidegate_core::Usage;
+use tidegate_policy::gate::{CallerName, CounterName};
 use tidegate_policy::policy::{Limit, Rule};
 use tidegate_policy::record::{cost_json, millis_json};
 use tidegate_policy::{escaped, is_hidden};
 
 use super::answer::{Json, Refusal};
-use super::input::InPath;
+use super::guard::By;
+use super::input::{InPath, Query};
+use super::orders::fingerprint;
 use super::rules::{kind, known};
 use super::serve::Shared;
 use super::station::Station;
@@ -18,8 +21,10 @@ use super::station::Station;
 pub(super) async fn get(
     State(shared): State<Shared>,
     InPath((rule, key)): InPath<(String, String)>,
+    RawQuery(query): RawQuery,
 ) -> Result<Json, Refusal> {
-    let (rule, usage) = found(&*shared.station, &rule, &key)?;
+    let is_print = by_fingerprint(query.as_deref())?;
+    let (rule, usage) = found(&*shared.station, &rule, (&key, is_print))?;
     Ok(Json::ok(usage_json(&rule, &key, usage)))
 }
 
@@ -27,10 +32,15 @@ pub(super) async fn get(
 pub(super) async fn delete(
     State(shared): State<Shared>,
     InPath((rule, key)): InPath<(String, String)>,
+    RawQuery(query): RawQuery,
+    by: By,
 ) -> Result<Json, Refusal> {
+    let is_print = by_fingerprint(query.as_deref())?;
     let station = &*shared.station;
-    let (rule, _) = found(station, &rule, &key)?;
-    if !station.gate().reset_counter(&rule.name, &key, station.now()) {
+    let (rule, before) = found(station, &rule, (&key, is_print))?;
+    let named =
+        if is_print { CounterName::Fingerprint(fingerprint(&key)?) } else { CounterName::Written(&key) };
+    if !station.gate().reset_counter(&rule.name, named, station.now()) {
         let detail = match rule.limit {
             Limit::Concurrency(_) | Limit::Reserve(_) => {
                 "places in flight come back by themselves and cannot be forgotten"
@@ -39,11 +49,26 @@ pub(super) async fn delete(
         };
         return Err(Refusal::new(StatusCode::CONFLICT, detail));
     }
-    let (rule, usage) = found(station, &rule.name, &key)?;
+    let (rule, usage) = found(station, &rule.name, (&key, is_print))?;
+    let shown = if is_print { key.clone() } else { station.gate().shown(&CallerName::Identity(key.clone())) };
+    let what = format!("counter of {shown} by rule {}", rule.name);
+    by.changed(station, what, format!("{} used", before.used), format!("{} used", usage.used), None);
     Ok(Json::ok(usage_json(&rule, &key, usage)))
 }
 
-fn found(station: &dyn Station, name: &str, key: &str) -> Result<(std::sync::Arc<Rule>, Usage), Refusal> {
+fn by_fingerprint(query: Option<&str>) -> Result<bool, Refusal> {
+    match Query::read(query, &["by"])?.given("by") {
+        None | Some("key") => Ok(false),
+        Some("fingerprint") => Ok(true),
+        Some(other) => Err(Refusal::bad(format!("`by` is `{other}`, but must be `key` or `fingerprint`"))),
+    }
+}
+
+fn found(
+    station: &dyn Station,
+    name: &str,
+    (key, is_print): (&str, bool),
+) -> Result<(std::sync::Arc<Rule>, Usage), Refusal> {
     known(station, name)?;
     if let Some(hidden) = key.chars().find(|character| is_hidden(*character)) {
         let shown = escaped(hidden.encode_utf8(&mut [0; 4])).into_owned();
@@ -57,7 +82,9 @@ fn found(station: &dyn Station, name: &str, key: &str) -> Result<(std::sync::Arc
         let detail = format!("rule `{name}` is of kind shed and counts nothing; see /api/v1/signals");
         return Err(Refusal::new(StatusCode::CONFLICT, detail));
     }
-    let usage = station.gate().counter(name, key, station.now());
+    let named =
+        if is_print { CounterName::Fingerprint(fingerprint(key)?) } else { CounterName::Written(key) };
+    let usage = station.gate().counter(name, named, station.now());
     rule.cloned().zip(usage).ok_or_else(|| {
         let sources = rule.map_or(&[][..], |rule| &rule.key.0);
         let parts: Vec<String> = sources.iter().map(ToString::to_string).collect();

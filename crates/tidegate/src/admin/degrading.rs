@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tidegate_policy::policy::{Policy, Route};
 
-use super::answer::{Json, Refusal, time_of};
+use super::answer::{Json, Refusal, time_of, wall_of};
+use super::guard::By;
 use super::input::{Fields, InPath, listed};
 use super::overload::Overload;
 use super::serve::Shared;
@@ -22,6 +23,7 @@ pub(super) async fn get(State(shared): State<Shared>) -> Result<Json, Refusal> {
 pub(super) async fn patch(
     State(shared): State<Shared>,
     InPath(name): InPath<String>,
+    by: By,
     body: Body,
 ) -> Result<Json, Refusal> {
     let fields = Fields::read(body, &["degrade", "ttl"]).await?;
@@ -40,8 +42,15 @@ pub(super) async fn patch(
     let switched = shared.aside(move |shared| {
         let station = &*shared.station;
         has_cheaper_answer(&station.gate().policy(), &name)?;
+        let (now, before) = (station.now(), station.switched_routes());
+        let was = if before.iter().any(|route| route.route == name) { "on" } else { "auto" };
+        let (set, until) = match switch {
+            DegradeSwitch::On { ttl } => ("on", ttl.map(|ttl| wall_of(now.moment.plus(ttl), now))),
+            DegradeSwitch::Auto => ("auto", None),
+        };
         let gone = |gone| Refusal::missing(format!("route `{name}`: {gone}"));
         station.degrade(&name, switch).map_err(gone)?;
+        by.changed(station, format!("cheaper answer of route {name}"), was.to_owned(), set.to_owned(), until);
         let found = all(station).into_iter().find(|route| route["route"] == name.as_str());
         found.ok_or_else(|| Refusal::missing(format!("route `{name}` has gone meanwhile")))
     });

@@ -15,23 +15,29 @@
 //!
 //! Whoever has the token is believed whatever the host. `/livez` and `/readyz` tell nothing and are open to all.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::fs;
 use std::hint::black_box;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING,
     WWW_AUTHENTICATE,
 };
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use tidegate_core::WallTime;
+
 use super::answer::Refusal;
+use super::changes::Change;
 use super::serve::Shared;
+use super::station::Station;
 
 /// What stands in `Authorization: Bearer …`. It is never written anywhere.
 pub struct Token(Vec<u8>);
@@ -98,6 +104,39 @@ impl Token {
 }
 
 const NO_TOKEN: &str = "must be one word of visible ASCII characters";
+
+/// Who asks: at the other end of the connection, with the token or without.
+#[derive(Clone, Debug)]
+pub(super) struct By(String);
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker(pub(super) SocketAddr);
+
+impl By {
+    /// Keeps what was changed.
+    pub(super) fn changed(
+        &self,
+        station: &dyn Station,
+        what: String,
+        was: String,
+        now: String,
+        until: Option<WallTime>,
+    ) {
+        let at = station.now().wall;
+        station.changes().record(Change { at, by: self.0.clone(), what, was, now, until });
+    }
+}
+
+impl FromRequestParts<Shared> for By {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Infallible> {
+        let from = parts.extensions.get::<Asker>().map(|Asker(address)| address.ip().to_string());
+        let from = from.unwrap_or_else(|| "an unknown address".to_owned());
+        Ok(Self(if shared.token.is_some() { format!("admin_token from {from}") } else { from }))
+    }
+}
 
 /// Lets pass who may ask.
 pub(super) async fn guard(State(shared): State<Shared>, request: Request, next: Next) -> Response {

@@ -16,7 +16,7 @@
 //! | an operator wants a route's cheaper answer | yellow | `Degraded` |
 //! | otherwise | green | `Healthy` |
 
-use tidegate_policy::gate::RuleRefusals;
+use tidegate_policy::gate::{OPERATOR, RuleRefusals};
 use tidegate_policy::record::time_text;
 
 use super::pulse::{Rates, UpstreamRate};
@@ -144,6 +144,9 @@ fn by_whom(rates: &Rates) -> String {
     let Some(RuleRefusals { rule, refused, .. }) = busiest else { return String::new() };
     // An upstream without room refuses too, and is called so.
     let who = rule.strip_prefix("upstream:");
+    if rule == OPERATOR {
+        return ", most often since an operator blocked the caller".to_owned();
+    }
     let who = who.map_or_else(|| format!("rule {rule}"), |upstream| format!("upstream {upstream}"));
     if *refused >= rates.refused {
         format!(", all by {who}")

@@ -16,7 +16,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use tidegate_core::Criticality;
 use tidegate_policy::ReasonWord;
-use tidegate_policy::gate::{Statistics, UpstreamRefusals};
+use tidegate_policy::gate::{OPERATOR, Statistics, UpstreamRefusals};
 use tidegate_policy::policy::{Limit, Policy};
 use tidegate_proxy::metrics::MetricFamily;
 
@@ -143,13 +143,18 @@ fn rules(page: &mut Page, policy: &Policy, statistics: &Statistics) {
     let rules = &statistics.rules;
     let mut family = page.family(&REFUSALS);
     for rule in rules {
-        let refused = rule.refused_by_criticality.iter().zip(rule.ambiguous_by_criticality);
-        for (level, (refused, ambiguous)) in Criticality::ALL.iter().zip(refused) {
-            let reasons =
-                [(reason(policy, &rule.rule), refused.saturating_sub(ambiguous)), (AMBIGUOUS, ambiguous)];
+        let levels = Criticality::ALL.iter().zip(rule.refused_by_criticality);
+        let other = rule.ambiguous_by_criticality.iter().zip(rule.blocked_by_criticality);
+        for ((level, refused), (&ambiguous, blocked)) in levels.zip(other) {
+            let usual = reason(policy, &rule.rule);
+            let reasons = [
+                (usual, refused.saturating_sub(ambiguous).saturating_sub(blocked)),
+                (AMBIGUOUS, ambiguous),
+                (ReasonWord::Blocked.as_str(), blocked),
+            ];
             for (reason, count) in reasons {
-                // Requests with keys that can be read in two ways are rare; without any there is no such series.
-                if reason != AMBIGUOUS || count > 0 {
+                // The other reasons are rare; without any such requests there is no such series.
+                if reason == usual || count > 0 {
                     family.sample(&[&rule.rule, reason, level.as_str()], count);
                 }
             }
@@ -157,6 +162,12 @@ fn rules(page: &mut Page, policy: &Policy, statistics: &Statistics) {
     }
     for upstream in &statistics.upstreams {
         turned_away(&mut family, upstream);
+    }
+    let blocked = (ReasonWord::Blocked.as_str(), statistics.blocked);
+    for (reason, counts) in [blocked, (AMBIGUOUS, statistics.unclear)] {
+        for (level, count) in Criticality::ALL.iter().zip(counts).filter(|(_, count)| *count > 0) {
+            family.sample(&[OPERATOR, reason, level.as_str()], count);
+        }
     }
     let mut family = page.family(&SHADOW_REFUSALS);
     for rule in rules {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tidegate_policy::Format;
 
 use super::answer::{Json, Refusal, written};
+use super::guard::By;
 use super::input::{self, Fields, either};
 use super::serve::Shared;
 use super::station::{NotConfirmed, NotTaken, Offer, PolicyText, Taken};
@@ -44,13 +45,19 @@ pub(super) async fn get(State(shared): State<Shared>) -> Result<Response, Refusa
 pub(super) async fn put(
     State(shared): State<Shared>,
     headers: HeaderMap,
+    by: By,
     body: Body,
 ) -> Result<Response, Refusal> {
     let format = format(&headers)?;
     let text = input::bytes(body).await?;
     let taken = shared.read_policy(move |shared| {
         let replaces = precondition(&headers, &shared.station.policy())?;
+        let was = spoken(&shared.station.policy());
         let taken = shared.station.take(Offer { text: &text, format, replaces });
+        if taken.is_ok() {
+            let now = spoken(&shared.station.policy());
+            by.changed(&*shared.station, "policy".to_owned(), was, now, None);
+        }
         taken.map(|taken| (taken, tag(&shared.station.policy()))).map_err(not_taken)
     });
     let (taken, tag) = taken.await??;
@@ -58,9 +65,12 @@ pub(super) async fn put(
 }
 
 /// `POST /api/v1/policy/confirm`: takes the policy on disk that is held because of what it loses.
-pub(super) async fn confirm(State(shared): State<Shared>) -> Result<Response, Refusal> {
-    let taken = shared.aside(|shared| {
+pub(super) async fn confirm(State(shared): State<Shared>, by: By) -> Result<Response, Refusal> {
+    let taken = shared.aside(move |shared| {
+        let was = spoken(&shared.station.policy());
         let taken = shared.station.confirm().map_err(not_confirmed)?;
+        let now = spoken(&shared.station.policy());
+        by.changed(&*shared.station, "policy that was held".to_owned(), was, now, None);
         Ok((taken, tag(&shared.station.policy())))
     });
     let (taken, tag) = taken.await??;
@@ -170,6 +180,10 @@ fn format(headers: &HeaderMap) -> Result<Format, Refusal> {
         let detail = format!("the content-type says {found}; a policy's must be {known}");
         Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     })
+}
+
+fn spoken(policy: &PolicyText) -> String {
+    format!("version {} ({})", policy.version, policy.name)
 }
 
 /// A policy's tag: its number, and a hash of its text, since numbers begin anew with every start.

@@ -13,8 +13,8 @@ use super::guard::guard;
 use super::seats::reserve;
 use super::serve::Shared;
 use super::{
-    OPENAPI, callers, capacity, counters, decisions, degrading, metrics, policy, rules, signals, status,
-    stream, upstreams,
+    OPENAPI, callers, capacity, changes, counters, decisions, degrading, metrics, orders, policy, rules,
+    signals, status, stream, upstreams,
 };
 
 /// One thing that can be asked.
@@ -50,9 +50,9 @@ fn endpoints() -> Vec<Endpoint> {
         E::new(Method::GET, "/api/v1/rules", rules::get),
         E::new(Method::PATCH, "/api/v1/rules/{name}", rules::patch),
         E::new(Method::GET, "/api/v1/callers", callers::get),
-        E::new(Method::GET, "/api/v1/overrides", callers::overrides),
-        E::new(Method::PUT, "/api/v1/overrides/{caller}", callers::put),
-        E::new(Method::DELETE, "/api/v1/overrides/{caller}", callers::delete),
+        E::new(Method::GET, "/api/v1/overrides", orders::get),
+        E::new(Method::PUT, "/api/v1/overrides/{caller}", orders::put),
+        E::new(Method::DELETE, "/api/v1/overrides/{caller}", orders::delete),
         // A key may be a path, with slashes.
         E::new(Method::GET, "/api/v1/counters/{rule}/{*key}", counters::get),
         E::new(Method::DELETE, "/api/v1/counters/{rule}/{*key}", counters::delete),
@@ -63,6 +63,7 @@ fn endpoints() -> Vec<Endpoint> {
         E::new(Method::GET, "/api/v1/routes", degrading::get),
         E::new(Method::PATCH, "/api/v1/routes/{name}", degrading::patch),
         E::new(Method::POST, "/api/v1/explain", policy::explain),
+        E::new(Method::GET, "/api/v1/changes", changes::get),
         E::new(Method::GET, "/api/v1/decisions", decisions::get),
         E::new(Method::GET, "/api/v1/decisions/{id}", decisions::one),
         E::new(Method::GET, "/api/v1/stream", stream::get),

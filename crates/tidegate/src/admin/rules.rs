@@ -8,7 +8,8 @@ use tidegate_policy::gate::RuleStatistics;
 use tidegate_policy::policy::{Capacity, Limit, Mode, Reserve, Rule, Shed};
 use tidegate_policy::record::cost_json;
 
-use super::answer::{Json, Refusal, time_of};
+use super::answer::{Json, Refusal, time_of, wall_of};
+use super::guard::By;
 use super::input::{Fields, InPath, either, listed};
 use super::serve::Shared;
 use super::station::Station;
@@ -23,6 +24,7 @@ pub(super) async fn get(State(shared): State<Shared>) -> Result<Json, Refusal> {
 pub(super) async fn patch(
     State(shared): State<Shared>,
     InPath(name): InPath<String>,
+    by: By,
     body: Body,
 ) -> Result<Json, Refusal> {
     let fields = Fields::read(body, &["mode", "ttl"]).await?;
@@ -48,11 +50,16 @@ pub(super) async fn patch(
         let (station, now) = (&*shared.station, shared.station.now());
         known(station, &name)?;
         let until = ttl.map(|ttl| now.moment.plus(ttl));
+        let mode_now =
+            || station.gate().mode(&name, now).map_or("none", |(mode, _)| mode.as_str()).to_owned();
+        let was = mode_now();
         let switched = match mode {
             Some(mode) => station.gate().set_mode(&name, mode, now, until),
             None => station.gate().clear_mode(&name),
         };
         switched.map_err(|problem| Refusal::missing(problem.to_string()))?;
+        let until = until.map(|until| wall_of(until, now));
+        by.changed(station, format!("mode of rule {name}"), was, mode_now(), until);
         let found = all(station).into_iter().find(|rule| rule["rule"] == name.as_str());
         found.ok_or_else(|| Refusal::missing(format!("rule `{name}` has gone meanwhile")))
     });

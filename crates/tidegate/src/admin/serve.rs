@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use axum::Router;
 use axum::http::StatusCode;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 use tokio::time::{self, MissedTickBehavior};
 
 use super::answer::Refusal;
-use super::guard::Token;
+use super::guard::{Asker, Token};
 use super::pulse::{Pulse, Sample};
 use super::routes;
 use super::seats::{self, Held, Seats, Working};
@@ -240,7 +240,8 @@ async fn live(listener: TcpListener, shared: Shared, stopped: watch::Receiver<()
         match accepted {
             Ok((stream, from)) => {
                 let seat = seats.take(from.ip());
-                conversations.spawn(converse(stream, router.clone(), stopped.clone(), seat));
+                let router = router.clone().layer(Extension(Asker(from)));
+                conversations.spawn(converse(stream, router, stopped.clone(), seat));
                 // It is served before the next newcomer could take its seat.
                 tokio::task::yield_now().await;
             }

@@ -11,6 +11,8 @@ use tidegate_policy::{Attributes, Explanation, Format, Gate, Now, Problem, Sourc
 
 pub use tidegate_proxy::metrics::{Histogram, MeasuredFamily};
 
+use super::changes::Changes;
+
 pub use self::overload::{
     CapacityStatus, ConcurrencyStatus, DegradeSwitch, Gone, SignalStatus, SwitchedRoute,
 };
@@ -89,6 +91,9 @@ pub trait Station: Send + Sync + 'static {
 
     /// What the policy in force does not have of the one before, unless that is the first.
     fn lost(&self) -> Vec<String>;
+
+    /// What operators changed.
+    fn changes(&self) -> &Changes;
 
     /// The last policy that was not taken from the file, unless one was taken since.
     fn load_failure(&self) -> Option<LoadFailure>;

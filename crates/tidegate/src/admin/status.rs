@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tidegate_policy::record::{millis_json, time_text};
 
 use super::answer::{Json, Refusal, by_level, ratio, rounded, written};
+use super::guard::By;
 use super::judgement::Situation;
 use super::overload::Overload;
 use super::pulse::Rates;
@@ -37,8 +38,13 @@ pub(super) async fn get(State(shared): State<Shared>) -> Result<Json, Refusal> {
 }
 
 /// `POST /api/v1/drain`
-pub(super) async fn drain(State(shared): State<Shared>) -> Result<Json, Refusal> {
-    shared.aside(|shared| shared.station.drain()).await?;
+pub(super) async fn drain(State(shared): State<Shared>, by: By) -> Result<Json, Refusal> {
+    let drained = shared.aside(move |shared| {
+        let was = shared.station.stage().as_str().to_owned();
+        shared.station.drain();
+        by.changed(&*shared.station, "stage".to_owned(), was, "draining".to_owned(), None);
+    });
+    drained.await?;
     let picture = shared.aside(picture).await?;
     Ok(Json(StatusCode::ACCEPTED, picture))
 }
@@ -65,7 +71,7 @@ pub(super) fn picture(shared: &Shared) -> Value {
     let upstreams: Vec<Value> = upstreams.collect();
     json!({
         "v": 1,
-        "verdict": judgement.sentence,
+        "verdict": in_force(station, &judgement.sentence).map_or(judgement.sentence.clone(), |orders| format!("{} {orders}", judgement.sentence)),
         "health": judgement.health.as_str(),
         "stage": stage.as_str(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -87,6 +93,37 @@ pub(super) fn picture(shared: &Shared) -> Value {
         "shedding": overload.to_json(&compiled),
         "signals": overload.signals.iter().map(signal_json).collect::<Vec<_>>(),
     })
+}
+
+/// What is in force because operators ordered it, in one sentence.
+fn in_force(station: &dyn Station, verdict: &str) -> Option<String> {
+    let (gate, now) = (station.gate(), station.now());
+    let policy = gate.policy();
+    let switched = policy.rules.iter().filter_map(|rule| {
+        let (mode, until) = gate.mode(&rule.name, now)?;
+        let is_switched = mode != rule.mode || until.is_some();
+        is_switched.then(|| format!("rule {} in mode {}", rule.name, mode.as_str()))
+    });
+    let mut orders: Vec<String> = switched.collect();
+    if orders.len() > 3 {
+        orders = vec![format!("{} rules in other modes", orders.len())];
+    }
+    let counted = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {many}")),
+    };
+    orders.extend(counted(
+        gate.overrides(now).len(),
+        "caller with a limit of its own",
+        "limits of single callers",
+    ));
+    orders.extend(counted(gate.blocks(now).len(), "blocked caller", "blocked callers"));
+    // The verdict itself names them.
+    if !verdict.starts_with("Degraded") {
+        orders.extend(counted(station.switched_routes().len(), "route switched", "routes switched"));
+    }
+    (!orders.is_empty()).then(|| format!("Ordered: {}.", orders.join(", ")))
 }
 
 fn upstream_json(upstream: &UpstreamStatus, rates: &Rates) -> Value {

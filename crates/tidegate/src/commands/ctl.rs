@@ -59,10 +59,31 @@ pub enum Ask {
     Overrides,
     /// Give a caller a limit of its own.
     Override(Override),
+    /// Keep a caller out.
+    Block {
+        /// The caller.
+        caller: Caller,
+        /// The rule on whose routes; none for all.
+        rule: Option<String>,
+        /// For how long; none for until it is ended.
+        ttl: Option<String>,
+    },
+    /// Let a caller in again.
+    Unblock {
+        /// The caller.
+        caller: Caller,
+        /// The rule; none for all.
+        rule: Option<String>,
+    },
+    /// What operators changed.
+    Changes {
+        /// How many.
+        count: u32,
+    },
     /// End that.
     OverrideClear {
         /// The caller.
-        caller: String,
+        caller: Caller,
         /// The rule; none for all.
         rule: Option<String>,
     },
@@ -70,8 +91,8 @@ pub enum Ask {
     Counter {
         /// The rule.
         rule: String,
-        /// The key.
-        key: String,
+        /// The key, or its fingerprint.
+        key: Caller,
         /// Whether to forget it.
         is_reset: bool,
     },
@@ -129,11 +150,33 @@ pub enum Ask {
     Drain,
 }
 
+/// A caller, or a key, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The words.
+    pub written: String,
+    /// Whether it is a fingerprint.
+    pub is_fingerprint: bool,
+    /// Whether it may be one that was never seen.
+    pub is_new: bool,
+}
+
+impl Caller {
+    /// A path that ends with it, and what is asked about it.
+    fn path(&self, before: &str, more: &[String]) -> String {
+        let by = self.is_fingerprint.then(|| "by=fingerprint".to_owned());
+        let new = self.is_new.then(|| "new=1".to_owned());
+        let asked: Vec<String> = by.into_iter().chain(new).chain(more.iter().cloned()).collect();
+        let mark = if asked.is_empty() { "" } else { "?" };
+        format!("{before}/{}{mark}{}", encoded(&self.written), asked.join("&"))
+    }
+}
+
 /// A limit of its own for a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The caller.
-    pub caller: String,
+    pub caller: Caller,
     /// The rule.
     pub rule: String,
     /// So much in a time.
@@ -213,16 +256,25 @@ fn question(ask: &Ask) -> Result<Question, Failure> {
         }
         Ask::Callers { sort, count } => get(format!("callers?sort={sort}&n={count}")),
         Ask::Overrides => get("overrides".to_owned()),
-        Ask::Override(order) => {
-            send("PUT", format!("overrides/{}", encoded(&order.caller)), &order_json(order)?)
-        }
+        Ask::Override(order) => send("PUT", order.caller.path("overrides", &[]), &order_json(order)?),
         Ask::OverrideClear { caller, rule } => {
-            let only = rule.as_ref().map_or(String::new(), |rule| format!("?rule={}", encoded(rule)));
-            Question { method: "DELETE", ..get(format!("overrides/{}{only}", encoded(caller))) }
+            Question { method: "DELETE", ..get(caller.path("overrides", &only(rule.as_deref()))) }
         }
+        Ask::Block { caller, rule, ttl } => {
+            let mut order = Map::from_iter([("block".to_owned(), json!(true))]);
+            order.extend(rule.as_ref().map(|rule| ("rule".to_owned(), json!(rule))));
+            order.extend(ttl.as_ref().map(|ttl| ("ttl".to_owned(), json!(ttl))));
+            send("PUT", caller.path("overrides", &[]), &Value::Object(order))
+        }
+        Ask::Unblock { caller, rule } => {
+            let mut asked = only(rule.as_deref());
+            asked.push("block=1".to_owned());
+            Question { method: "DELETE", ..get(caller.path("overrides", &asked)) }
+        }
+        Ask::Changes { count } => get(format!("changes?n={count}")),
         Ask::Counter { rule, key, is_reset } => {
             let method = if *is_reset { "DELETE" } else { "GET" };
-            Question { method, ..get(format!("counters/{}/{}", encoded(rule), encoded(key))) }
+            Question { method, ..get(key.path(&format!("counters/{}", encoded(rule)), &[])) }
         }
         Ask::Decisions { is_refused, count } => {
             get(format!("decisions?refused={}&n={count}", u8::from(*is_refused)))
@@ -255,6 +307,11 @@ fn question(ask: &Ask) -> Result<Question, Failure> {
         }
         Ask::Drain => Question { method: "POST", ..get("drain".to_owned()) },
     })
+}
+
+/// Only what is of this rule.
+fn only(rule: Option<&str>) -> Vec<String> {
+    rule.map(|rule| format!("rule={}", encoded(rule))).into_iter().collect()
 }
 
 fn order_json(order: &Override) -> Result<Value, Failure> {
@@ -307,7 +364,7 @@ mod tests {
     #[test]
     fn a_burst_that_is_no_number_is_refused() {
         let order = Override {
-            caller: "a".to_owned(),
+            caller: Caller { written: "a".to_owned(), is_fingerprint: false, is_new: false },
             rule: "r".to_owned(),
             quota: None,
             burst: Some("many".to_owned()),

@@ -18,7 +18,9 @@ use tokio::sync::Notify;
 
 use self::guard::Held;
 use super::Run;
-use crate::admin::{Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken, Unloaded};
+use crate::admin::{
+    Change, Changes, Checked, Findings, LoadFailure, NotTaken, Offer, PolicyText, Stage, Taken, Unloaded,
+};
 use crate::commands::Failure;
 use crate::commands::files::{Files, Reach, usual_place};
 use crate::judge;
@@ -76,6 +78,7 @@ pub(super) struct Keeper {
     turn: Mutex<()>,
     state: Mutex<State>,
     load_failures: AtomicU64,
+    changes: Changes,
     stage: Mutex<Stage>,
     asked_to_drain: Notify,
 }
@@ -108,6 +111,7 @@ impl Keeper {
             turn: Mutex::default(),
             state: Mutex::new(state),
             load_failures: AtomicU64::new(0),
+            changes: Changes::default(),
             stage: Mutex::new(Stage::Starting),
             asked_to_drain: Notify::new(),
         }
@@ -181,11 +185,13 @@ impl Keeper {
                 return;
             }
         }
+        let was = self.spoken();
         match self.put_in_force(&files, |wanted| self.guarded(&files, wanted)) {
             Ok(taken) => {
                 let introduction = format!("{} in force as version {}", name(&files), taken.version);
                 self.took(files.clone(), &taken);
                 log_taken(&introduction, &taken);
+                self.changed_by_file(was);
                 self.tell_loss(&files, &taken);
             }
             // That was said.
@@ -332,6 +338,18 @@ impl Keeper {
         }
     }
 
+    /// Keeps that the policy from the file is in force now.
+    fn changed_by_file(&self, was: String) {
+        let by = format!("file {}", name(&self.state().taken));
+        let (what, now, at) = ("policy".to_owned(), self.spoken(), self.clock.now().wall);
+        self.changes.record(Change { at, by, what, was, now, until: None });
+    }
+
+    /// The policy in force, for those who read what was changed.
+    fn spoken(&self) -> String {
+        format!("version {} ({})", self.version(), name(&self.state().taken))
+    }
+
     fn version(&self) -> u64 {
         self.gateway.version()
     }
@@ -342,6 +360,10 @@ impl Keeper {
 
     pub(super) fn load_failure(&self) -> Option<LoadFailure> {
         self.state().failure.clone()
+    }
+
+    pub(super) const fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     pub(super) fn load_failures(&self) -> u64 {

@@ -11,7 +11,7 @@ use tidegate_tower::Clock;
 use super::keeper::Keeper;
 use super::vitals::process;
 use crate::admin::{
-    Attempts, CapacityStatus, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
+    Attempts, CapacityStatus, Changes, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
     EndpointStatus, Figures, Gone, InFlight, LoadFailure, MeasuredFamily, NotConfirmed, NotTaken, Offer,
     Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
 };
@@ -137,6 +137,10 @@ impl Station for Keeper {
 
     fn lost(&self) -> Vec<String> {
         self.lost()
+    }
+
+    fn changes(&self) -> &Changes {
+        self.changes()
     }
 
     fn load_failure(&self) -> Option<LoadFailure> {

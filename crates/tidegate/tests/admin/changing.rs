@@ -128,7 +128,7 @@ fn a_rule_is_switched_for_a_time_and_goes_back_by_itself() {
 fn a_caller_gets_a_limit_of_its_own_for_a_time() {
     let running = Running::start();
     let address = running.address();
-    let put = |caller: &str, body: &str| ask(address, &format!("PUT /api/v1/overrides/{caller}"), body);
+    let put = |caller: &str, body: &str| ask(address, &format!("PUT /api/v1/overrides/{caller}?new=1"), body);
     let order = put("ann", r#"{"rule": "per_key", "quota": "50/s", "burst": 12, "ttl": "1h"}"#);
     assert_eq!(order.status, 200, "{order:?}");
     assert_is("Override", &order.json());

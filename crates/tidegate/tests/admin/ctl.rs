@@ -120,16 +120,27 @@ fn what_is_told_is_done() {
         "rule per_key is in mode enforce, as the policy says\n"
     );
     assert_eq!(
-        shell.said(&["override", "a/b c", "per_key", "--quota", "50/s", "--burst", "100"]),
+        shell.said(&["override", "a/b c", "per_key", "--quota", "50/s", "--burst", "100", "--new"]),
         "a/b c has 50/s burst 100 by rule per_key until 2026-09-21T15:13:20Z\n"
     );
-    assert!(shell.said(&["overrides"]).contains("a/b c   per_key  50/s burst 100  2026-09-21T15:13:20Z\n"));
+    assert!(shell.said(&["overrides"]).contains("a/b c   per_key  50/s burst 100  2026-09-21T15:13:20Z  "));
     assert_eq!(
         shell.said(&["override-clear", "a/b c"]),
         "a/b c has no limit of its own any more by per_key\n"
     );
     assert_eq!(shell.said(&["overrides"]), "no overrides\n");
     running.station.requests("ann", 3);
+    assert_eq!(
+        shell.said(&["block", "ann", "per_key"]),
+        "ann is blocked by rule per_key until it is let in again\n"
+    );
+    assert!(shell.said(&["overrides"]).contains("ann     per_key  blocked"));
+    assert_eq!(shell.said(&["unblock", "ann"]), "ann is let in again\n");
+    let changes = shell.said(&["changes", "-n", "2"]);
+    assert!(changes.starts_with("AT ") && changes.lines().count() == 3, "{changes}");
+    assert!(changes.contains("blocked  let in"), "{changes}");
+    let (code, said) = shell.failed(&["block", "anm"]);
+    assert!(code == Some(1) && said.contains("the nearest are `ann` ("), "{said}");
     assert_eq!(shell.said(&["counter", "per_key", "ann", "--reset"]), "0 of 5 by rule per_key: 5 left\n");
     assert_eq!(
         shell.said(&["degrade", "catalogue", "on", "--ttl", "10min"]),
@@ -203,7 +214,7 @@ fn what_goes_wrong_is_said_in_one_line() {
 
 #[test]
 fn what_is_no_admin_api_is_told_nothing_and_believed_nothing() {
-    const WORDS: [&[&str]; 20] = [
+    const WORDS: [&[&str]; 23] = [
         &["status"],
         &["rules"],
         &["callers"],
@@ -220,6 +231,9 @@ fn what_is_no_admin_api_is_told_nothing_and_believed_nothing() {
         &["signal", "s", "1"],
         &["override", "a", "r"],
         &["override-clear", "a"],
+        &["block", "a"],
+        &["unblock", "a"],
+        &["changes"],
         &["counter", "r", "a"],
         &["policy", "get"],
         &["policy", "get", "--json"],

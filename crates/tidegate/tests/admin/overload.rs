@@ -68,7 +68,8 @@ fn a_rule_that_sheds_is_named_with_its_signal() {
     assert_eq!(status["shedding"]["degraded"], json!(["catalogue"]), "its requests meet the rule");
     ask(running.address(), "PATCH /api/v1/rules/worker_usage", r#"{"mode": "shadow"}"#);
     let status = get(running.address(), "/api/v1/status").json();
-    assert_eq!(status["verdict"], "Healthy: no requests in the last seconds.", "in shadow nobody is refused");
+    let sentence = "Healthy: no requests in the last seconds. Ordered: rule worker_usage in mode shadow.";
+    assert_eq!(status["verdict"], sentence, "in shadow nobody is refused");
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::admin::{
-    Admin, Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
-    Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure, MeasuredFamily,
-    NotConfirmed, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station,
-    SwitchedRoute, Taken, Token, Unloaded, UpstreamStatus,
+    Admin, Attempts, CapacityStatus, Changes, Checked, ConcurrencyStatus, Connections, DegradeSwitch,
+    DegradedAnswers, Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure,
+    MeasuredFamily, NotConfirmed, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage,
+    Station, SwitchedRoute, Taken, Token, Unloaded, UpstreamStatus,
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, Ratio, WallTime};
@@ -75,6 +75,7 @@ pub(crate) struct Small {
     stage: Mutex<Stage>,
     failure: Mutex<Option<LoadFailure>>,
     failures: AtomicU64,
+    changes: Changes,
     strain: Mutex<Strain>,
 }
 
@@ -161,6 +162,7 @@ impl Small {
             stage: Mutex::new(Stage::Ready),
             failure: Mutex::default(),
             failures: AtomicU64::new(0),
+            changes: Changes::default(),
             strain: Mutex::new(Strain::none()),
         }
     }
@@ -364,6 +366,10 @@ impl Station for Small {
 
     fn lost(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     fn load_failure(&self) -> Option<LoadFailure> {

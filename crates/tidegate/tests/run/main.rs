@@ -12,6 +12,7 @@ mod heads;
 mod judging;
 mod metrics;
 mod operated;
+mod ordered;
 mod overload;
 mod process;
 #[path = "../admin/published.rs"]

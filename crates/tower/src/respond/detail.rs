@@ -16,8 +16,6 @@ use super::sheet::Sheet;
 pub(crate) enum Detail<'a> {
     /// The rules that refuse, and what they allow.
     Rules(&'a Standings<'a>),
-    /// An operator, who keeps the caller out by this rule.
-    Blocked { rule: &'a str },
     /// A header field that picks a counter and has several lines.
     Repeated { header: &'a str },
     /// The same words whoever asks.
@@ -51,7 +49,6 @@ impl Detail<'_> {
                     write_rule(sheet, standing);
                 }
             }
-            Self::Blocked { rule } => _ = sheet.push("blocked by an operator in rule ").push(rule),
             Self::Repeated { header } => {
                 sheet.push("the header field ").push(header).push(" may be sent only once");
             }

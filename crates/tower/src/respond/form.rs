@@ -106,6 +106,7 @@ impl Told {
 enum Answering {
     Rule(Arc<Rule>),
     Upstream(Arc<str>),
+    Operator,
 }
 
 impl Answering {
@@ -113,6 +114,7 @@ impl Answering {
         match by {
             By::Rule(rule) => Self::Rule(Arc::clone(rule)),
             By::Upstream(name) => Self::Upstream(Arc::clone(name)),
+            By::Operator => Self::Operator,
         }
     }
 
@@ -120,6 +122,7 @@ impl Answering {
         match self {
             Self::Rule(rule) => By::Rule(rule),
             Self::Upstream(name) => By::Upstream(name),
+            Self::Operator => By::Operator,
         }
     }
 }
@@ -129,6 +132,7 @@ fn place_of(by: By<'_>) -> usize {
     match by {
         By::Rule(rule) => Arc::as_ptr(rule).addr(),
         By::Upstream(name) => Arc::as_ptr(name).addr(),
+        By::Operator => 0,
     }
 }
 

@@ -4,7 +4,7 @@
 //! |-------------|------|------|-------|
 //! | quota       | 429  | 8    | the caller has used up what it may use |
 //! | concurrency | 429  | 8    | the caller has too much in flight |
-//! | blocked     | 429  | 8    | an operator keeps this caller out |
+//! | blocked     | 403  | 7    | an operator keeps this caller out |
 //! | unclear     | 400  | 3    | it can be read in two ways, so it cannot be counted |
 //! | overloaded  | 503  | 14   | we are short of something; the caller did nothing wrong |
 //! | throttled   | 503  | 14   | we hold back by ourselves, since what would be called refuses |
@@ -13,7 +13,7 @@
 //! | unreachable | 502  | 14   | the upstream could not be asked, or answered nonsense |
 //! | silent      | 504  | 14   | the upstream did not answer in time |
 //!
-//! 429 is the caller's doing and 503 is ours: clients back off from the one and may try elsewhere after the
+//! 403 ends when an operator says so. 429 is the caller's doing and 503 is ours: clients back off from the one and may try elsewhere after the
 //! other, so a wrong choice makes them do the wrong thing.
 
 use http::StatusCode;
@@ -40,7 +40,7 @@ impl Kind {
     pub(crate) const fn of(cause: &Cause, reason: Reason) -> Self {
         match (cause, reason) {
             (Cause::BadKey { .. }, _) => Self::Unclear,
-            (Cause::Quota, Reason::Blocked) => Self::Blocked,
+            (Cause::Blocked, _) | (Cause::Quota, Reason::Blocked) => Self::Blocked,
             (Cause::Quota, _) => Self::Quota,
             (Cause::Concurrency, _) => Self::Concurrency,
             (Cause::Reserve | Cause::Shed, _) => Self::Overloaded,
@@ -73,7 +73,8 @@ impl Kind {
 
     pub(crate) const fn status(self) -> StatusCode {
         match self {
-            Self::Quota | Self::Concurrency | Self::Blocked => StatusCode::TOO_MANY_REQUESTS,
+            Self::Quota | Self::Concurrency => StatusCode::TOO_MANY_REQUESTS,
+            Self::Blocked => StatusCode::FORBIDDEN,
             Self::Unclear => StatusCode::BAD_REQUEST,
             Self::Overloaded | Self::Throttled => StatusCode::SERVICE_UNAVAILABLE,
             Self::Late | Self::Silent => StatusCode::GATEWAY_TIMEOUT,
@@ -84,7 +85,8 @@ impl Kind {
 
     pub(crate) const fn grpc_status(self) -> u8 {
         match self {
-            Self::Quota | Self::Concurrency | Self::Blocked => 8,
+            Self::Quota | Self::Concurrency => 8,
+            Self::Blocked => 7,
             Self::Unclear => 3,
             Self::Overloaded | Self::Throttled | Self::Unreachable | Self::Silent => 14,
             Self::Late => 4,
@@ -99,10 +101,7 @@ impl Kind {
             Self::Quota | Self::Concurrency => {
                 ("https://iana.org/assignments/http-problem-types#quota-exceeded", "Quota exceeded")
             }
-            Self::Blocked => (
-                "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
-                "Abnormal usage detected",
-            ),
+            Self::Blocked => ("about:blank", "Forbidden"),
             Self::Unclear => ("about:blank", "Bad Request"),
             Self::Overloaded => (
                 "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
@@ -131,8 +130,9 @@ impl Kind {
     /// Whether waiting is worth telling. A call that we held back, or that is too late, is over.
     pub(crate) const fn names_retry(self) -> bool {
         match self {
-            Self::Quota | Self::Concurrency | Self::Blocked | Self::Overloaded => true,
+            Self::Quota | Self::Concurrency | Self::Overloaded => true,
             Self::Unclear
+            | Self::Blocked
             | Self::Throttled
             | Self::Late
             | Self::NoRoute
@@ -144,8 +144,9 @@ impl Kind {
     /// Whether the caller is told which of its rules said no, with numbers.
     pub(crate) const fn shows_rules(self) -> bool {
         match self {
-            Self::Quota | Self::Concurrency | Self::Blocked => true,
+            Self::Quota | Self::Concurrency => true,
             Self::Unclear
+            | Self::Blocked
             | Self::Overloaded
             | Self::Throttled
             | Self::Late
@@ -178,7 +179,7 @@ mod tests {
     fn reasons_without_a_rule_are_answered_as_in_the_table() {
         for (reason, status, grpc) in [
             (Reason::QuotaSpent, 429, 8),
-            (Reason::Blocked, 429, 8),
+            (Reason::Blocked, 403, 7),
             (Reason::Shed, 503, 14),
             (Reason::Reserved, 503, 14),
             (Reason::BreakerOpen, 503, 14),

@@ -25,6 +25,16 @@ pub(super) fn answer(ask: &Ask, answer: &Value) -> String {
                 text(&answer["until"])
             )
         }
+        Ask::Block { .. } => {
+            let rule = answer["rule"].as_str().map_or(String::new(), |rule| format!(" by rule {rule}"));
+            let until = match answer["until"].as_str() {
+                Some(until) => format!("until {until}"),
+                None => "until it is let in again".to_owned(),
+            };
+            format!("{} is blocked{rule} {until}\n", text(&answer["caller"]))
+        }
+        Ask::Unblock { .. } => format!("{} is let in again\n", text(&answer["caller"])),
+        Ask::Changes { .. } => changes(answer),
         Ask::OverrideClear { .. } => {
             let rules: Vec<String> = list(&answer["cleared"]).map(text).collect();
             format!("{} has no limit of its own any more by {}\n", text(&answer["caller"]), rules.join(", "))
@@ -127,14 +137,27 @@ fn callers(answer: &Value) -> String {
     let rows = list(&answer["callers"])
         .map(|caller| vec![text(&caller["caller"]), text(&caller["weight"]), text(&caller["fingerprint"])]);
     let what = text(&answer["sort"]).to_uppercase();
-    table(&["CALLER", &what, "FINGERPRINT"], rows.collect(), "no callers")
+    table(
+        &["CALLER", &what, "FINGERPRINT"],
+        rows.collect(),
+        "no callers; --sort cost has those who send most",
+    )
 }
 
 fn overrides(answer: &Value) -> String {
     let rows = list(&answer["overrides"]).map(|order| {
-        vec![text(&order["caller"]), text(&order["rule"]), limit(&order["limit"]), text(&order["until"])]
+        let limit = if order["block"] == true { "blocked".to_owned() } else { limit(&order["limit"]) };
+        let rule = if order["rule"].is_null() { "all".to_owned() } else { text(&order["rule"]) };
+        let fingerprint = text(&order["fingerprint"]);
+        vec![text(&order["caller"]), rule, limit, text(&order["until"]), fingerprint]
     });
-    table(&["CALLER", "RULE", "LIMIT", "UNTIL"], rows.collect(), "no overrides")
+    table(&["CALLER", "RULE", "LIMIT", "UNTIL", "FINGERPRINT"], rows.collect(), "no overrides")
+}
+
+fn changes(answer: &Value) -> String {
+    let rows = list(&answer["changes"])
+        .map(|change| ["at", "by", "what", "was", "now", "until"].map(|name| text(&change[name])).to_vec());
+    table(&["AT", "BY", "WHAT", "WAS", "NOW", "UNTIL"], rows.collect(), "nothing was changed")
 }
 
 fn counter(answer: &Value) -> String {

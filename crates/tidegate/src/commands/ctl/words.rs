@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use tidegate_policy::quantity::{Length, QuotaText};
 
-use super::{Ask, Ctl, Override};
+use super::{Ask, Caller, Ctl, Override};
 use crate::cli::{flag, imagined, option};
 
 /// Everything `ctl` understands.
@@ -56,6 +56,9 @@ fn looking() -> Vec<Command> {
             )
             .arg(count("20", 32)),
         named("overrides", "tidegate ctl overrides").about("Callers with a limit of their own for a time"),
+        named("changes", "tidegate ctl changes -n 50")
+            .about("What operators changed, the newest first")
+            .arg(count("20", 1024)),
         named("decisions", "tidegate ctl decisions --refused -n 50")
             .about("The last decisions")
             .arg(flag("refused", "Only refused ones"))
@@ -112,6 +115,7 @@ fn changing() -> Vec<Command> {
             .about("Give a caller a limit of its own by a rule, for a time")
             .arg(word("CALLER", "Its identity"))
             .arg(word("RULE", "The rule"))
+            .args(naming())
             .arg(option("quota", "QUOTA", "So much in a time: 50/s").value_parser(ValueParser::new(quota)))
             .arg(option("burst", "COST", "So much at once"))
             .arg(
@@ -123,11 +127,24 @@ fn changing() -> Vec<Command> {
         named("override-clear", "tidegate ctl override-clear acct_1 per_key")
             .about("End a caller's own limit by a rule, or all of them")
             .arg(word("CALLER", "Its identity"))
-            .arg(Arg::new("RULE").help("The rule; all without it")),
+            .arg(Arg::new("RULE").help("The rule; all without it"))
+            .arg(fingerprint()),
+        named("block", "tidegate ctl block acct_1 --for 1h")
+            .about("Keep a caller out, for a time or until it is let in again")
+            .arg(word("CALLER", "Its identity"))
+            .arg(Arg::new("RULE").help("Only on the routes of this rule; without it on all but exempt ones"))
+            .args(naming())
+            .arg(for_how_long()),
+        named("unblock", "tidegate ctl unblock acct_1")
+            .about("Let a caller in again")
+            .arg(word("CALLER", "Its identity"))
+            .arg(Arg::new("RULE").help("The rule; all without it"))
+            .arg(fingerprint()),
         named("counter", "tidegate ctl counter per_key acct_1")
             .about("What a key has used by a rule")
             .arg(word("RULE", "The rule"))
             .arg(word("KEY", "The key; parts with `|` between; `-` for requests without one"))
+            .arg(fingerprint())
             .arg(flag("reset", "Forget it")),
         named("policy", "tidegate ctl policy check tidegate.toml")
             .about("The policy: read it, replace it, check another")
@@ -171,6 +188,14 @@ fn count(usual: &'static str, most: i64) -> Arg {
         .default_value(usual)
         .value_parser(value_parser!(u32).range(1..=most))
         .help("How many")
+}
+
+fn fingerprint() -> Arg {
+    flag("fingerprint", "It is named by its fingerprint, as lists show it")
+}
+
+fn naming() -> [Arg; 2] {
+    [fingerprint(), flag("new", "It may be one that was never seen")]
 }
 
 fn for_how_long() -> Arg {
@@ -246,7 +271,7 @@ fn ask(name: &str, given: &ArgMatches) -> Option<Ask> {
             ttl: optional(given, "for"),
         },
         "override" => Ask::Override(Override {
-            caller: text(given, "CALLER"),
+            caller: caller(given, "CALLER"),
             rule: text(given, "RULE"),
             quota: optional(given, "quota"),
             burst: optional(given, "burst"),
@@ -254,11 +279,18 @@ fn ask(name: &str, given: &ArgMatches) -> Option<Ask> {
             ttl: text(given, "for"),
         }),
         "override-clear" => {
-            Ask::OverrideClear { caller: text(given, "CALLER"), rule: optional(given, "RULE") }
+            Ask::OverrideClear { caller: caller(given, "CALLER"), rule: optional(given, "RULE") }
         }
+        "block" => Ask::Block {
+            caller: caller(given, "CALLER"),
+            rule: optional(given, "RULE"),
+            ttl: optional(given, "for"),
+        },
+        "unblock" => Ask::Unblock { caller: caller(given, "CALLER"), rule: optional(given, "RULE") },
+        "changes" => Ask::Changes { count: number(given, "count") },
         "counter" => Ask::Counter {
             rule: text(given, "RULE"),
-            key: text(given, "KEY"),
+            key: caller(given, "KEY"),
             is_reset: given.get_flag("reset"),
         },
         "policy" => policy(given)?,
@@ -277,6 +309,11 @@ fn policy(given: &ArgMatches) -> Option<Ask> {
         "check" => file().map(Ask::PolicyCheck),
         _ => None,
     }
+}
+
+fn caller(given: &ArgMatches, name: &str) -> Caller {
+    let is_new = given.try_get_one::<bool>("new").ok().flatten().copied().unwrap_or_default();
+    Caller { written: text(given, name), is_fingerprint: given.get_flag("fingerprint"), is_new }
 }
 
 fn text(given: &ArgMatches, name: &str) -> String {
