@@ -13,7 +13,8 @@ use tidegate_core::permit::Outcome;
 use tidegate_core::rate::TokenBucket;
 use tidegate_core::{Cost, Criticality, Invalid, Moment, Quota, WallTime};
 use tidegate_policy::policy::{
-    KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, Rate, Route, Rule, Server, Shape,
+    KeySource, KeySpec, KnownCallers, Limit, Line, Matcher, MethodCosts, Mode, Rate, Route, Rule, Server,
+    Shape,
 };
 use tidegate_policy::{Attributes, Decision, Field, Gate, Headers, Now, Policy};
 
@@ -83,6 +84,7 @@ fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
         }],
         rules,
         caller: KeySpec(vec![KeySource::Header("x-api-key".to_owned())]),
+        known: KnownCallers::All,
         callers: BTreeMap::new(),
         criticality: Vec::new(),
         criticality_from: Vec::new(),

@@ -6,6 +6,7 @@
 mod check;
 mod concurrency;
 mod degrade;
+mod invented;
 mod limit;
 mod listener;
 mod matcher;
@@ -76,6 +77,8 @@ pub(crate) fn compile(
     check::costs(&rules, &overrides, &routes, problems);
     check::use_of_rules(document, &rules, &routes, problems);
     check::keys(document, &rules, problems);
+    let known = invented::known(document, &caller, problems);
+    invented::check(document, &caller, known, (&rules, &routes), problems);
     sent::check(document, problems);
     check::memory(&rules, &overrides, problems);
     let criticality = document.criticality.as_ref().map(|field| &field.value);
@@ -86,6 +89,7 @@ pub(crate) fn compile(
         rules: rules.into_iter().map(|compiled| compiled.rule).collect(),
         routes,
         caller,
+        known,
         callers,
         criticality: assignments.map_or_else(Vec::new, |list| matcher::assignments(&list.value, problems)),
         criticality_from: from

@@ -79,6 +79,8 @@ pub struct CallerSeen {
     pub plan: Option<String>,
     /// The header field with several lines, when that is why it is not known.
     pub repeated: Option<String>,
+    /// The header field whose value stands in no table, when that is why another source counts.
+    pub passed_over: Option<String>,
 }
 
 /// An operator's order that keeps a caller out.

@@ -68,6 +68,8 @@ pub struct Policy {
     pub routes: Vec<Route>,
     /// How a caller is recognised: the first source that is present.
     pub caller: KeySpec,
+    /// Which identities that are found in a header field are callers; of others the next source counts.
+    pub known: KnownCallers,
     /// What is known of callers, by identity.
     pub callers: BTreeMap<String, Caller>,
     /// How criticality is assigned, in order; the first match wins over what a trusted peer says.
@@ -97,6 +99,16 @@ pub enum CriticalitySource {
     Header(String),
     /// A member of the `baggage` header field.
     Baggage(String),
+}
+
+/// Which identities are callers. An address cannot be invented, so it always is one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KnownCallers {
+    /// All that are sent.
+    #[default]
+    All,
+    /// Those that stand in the table of callers.
+    Table,
 }
 
 /// What the callers table says of one identity.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tidegate_core::{Cost, Criticality, Moment, Ratio, WallTime};
 use tidegate_policy::policy::{
     AccessLog, Capacity, ClientAddress, Concurrency, CriticalitySource, Degrade, DegradeWhen, Endpoint,
-    Guard, KeySource, LegacyReset, Limit, LimitAlgorithm, Listener, LogAlways, LogFormat, LogTarget,
-    MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE, MOST_SIGNALS, MOST_SOURCES_A_KEY, Mode, Network,
-    PathPattern, Policy, Protocols, Rate, RatelimitFields, Reserve, Secret, Server, Settle, Shape, Shed,
-    SignalFrom, SignalName, SignalSpec, Tls, Upstream, UpstreamProtocol, WaitingOrder, WaitingQueue,
+    Guard, KeySource, KnownCallers, LegacyReset, Limit, LimitAlgorithm, Listener, LogAlways, LogFormat,
+    LogTarget, MOST_OVERRIDES, MOST_PLANS_A_RULE, MOST_RULES_A_ROUTE, MOST_SIGNALS, MOST_SOURCES_A_KEY, Mode,
+    Network, PathPattern, Policy, Protocols, Rate, RatelimitFields, Reserve, Secret, Server, Settle, Shape,
+    Shed, SignalFrom, SignalName, SignalSpec, Tls, Upstream, UpstreamProtocol, WaitingOrder, WaitingQueue,
 };
 use tidegate_policy::{Attributes, Code, Decision, Gate, Now, Source, callers_file, read};
 
@@ -133,6 +133,7 @@ fn routes_callers_and_criticality_compile_to_what_they_say() {
     assert!(policy.routes[0].is_exempt);
     assert_eq!(policy.routes[2].upstream.as_deref(), Some("reports"));
     assert_eq!(policy.caller.0, [KeySource::Header("x-api-key".to_owned()), KeySource::ClientIp]);
+    assert_eq!(policy.known, KnownCallers::Table);
     let from = [
         CriticalitySource::Header("x-criticality".to_owned()),
         CriticalitySource::Baggage("criticality".to_owned()),
@@ -144,7 +145,7 @@ fn routes_callers_and_criticality_compile_to_what_they_say() {
     let settle = policy.rules[2].cost.as_ref().and_then(|cost| cost.settle.clone());
     assert_eq!(settle, Some(Settle::ResponseHeader("x-cpu-seconds".to_owned())));
     assert_eq!(charges.upgrades, ["websocket"]);
-    assert_eq!(policy.rules[0].line.0, 51);
+    assert_eq!(policy.rules[0].line.0, 52);
 }
 
 #[test]

@@ -46,12 +46,12 @@ fn the_starting_policy_is_fine_and_the_same_in_both_spellings() {
         let name = file.to_str().unwrap();
         text(&tidegate(&["init", name]));
         let check = tidegate(&["check", name]);
-        assert_eq!(text(&check), format!("{name}: fine. 1 rule, 1 route, 1 upstream.\n"));
+        assert_eq!(text(&check), format!("{name}: fine. 2 rules, 1 route, 1 upstream.\n"));
         assert!(check.stderr.is_empty(), "{check:?}");
 
         fs::write(&file, uncommented(&fs::read_to_string(&file).unwrap())).unwrap();
         let check = tidegate(&["check", name]);
-        assert_eq!(text(&check), format!("{name}: fine. 3 rules, 2 routes, 1 upstream.\n"));
+        assert_eq!(text(&check), format!("{name}: fine. 4 rules, 2 routes, 1 upstream.\n"));
         let whole = text(&tidegate(&["check", "--effective", name]));
         effective.push(whole.replace(name, "it"));
     }

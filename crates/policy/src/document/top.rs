@@ -59,11 +59,18 @@ section! {
         from "from": OneOrList<CallerSource>, Default("[\"client-ip\"]", "an address is the one thing that every request has"), "[\"header:x-api-key\", \"client-ip\"]", Built;
         /// The file that says which plan a caller is on and what limits are its own.
         table "table": String, Nothing("no caller is on a plan"), "\"callers.toml\"", Built;
+        /// Which identities that callers send count: those in `table`, and of others the next source of `from`.
+        known "known": KnownWord, Nothing("every identity is a caller of its own, invented ones too"), "\"table\"", Built;
         /// Where snapshots of the same are fetched from.
         snapshot "snapshot": String, Nothing("callers come from `table`"), "\"s3://bucket/prefix\"", NotYet;
         /// How many keys each rule can tell apart before newcomers share one counter.
         max_keys "max_keys": u64, Default("100000", "two megabytes a rule for token buckets and up to ten for windows, to which logs add what they hold, and more callers than most services see in a window"), "200_000", Built;
     }
+}
+
+choice! {
+    /// Which identities count.
+    KnownWord { Table "table" Built; }
 }
 
 section! {

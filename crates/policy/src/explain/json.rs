@@ -43,6 +43,7 @@ impl Explanation {
                 "fingerprint": caller.fingerprint.map(|hash| format!("{hash:016x}")),
                 "plan": caller.plan,
                 "repeated_header": caller.repeated,
+                "unknown_header": caller.passed_over,
             })),
             "cost": cost_json(self.cost),
             "blocked": self.blocked.as_ref().map(|blocked| json!({

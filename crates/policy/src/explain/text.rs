@@ -93,7 +93,11 @@ impl Display for CallerSeen {
         match (&self.shown, &self.repeated) {
             (Some(shown), _) => write!(f, "{}", Escaped(shown))?,
             (None, Some(header)) => write!(f, "unknown, since header `{header}` is there more than once")?,
+            (None, None) if self.passed_over.is_some() => f.write_str("unknown")?,
             (None, None) => f.write_str("unknown, since none of the caller sources is present")?,
+        }
+        if let Some(header) = &self.passed_over {
+            write!(f, ", since what `{header}` says is not in the table of callers")?;
         }
         match &self.plan {
             Some(plan) => write!(f, ", on plan `{plan}`"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::{Cost, Criticality, Refusal, Usage, Verdict};
 
 use super::check::Check;
-use super::keys::{Found, NoPart, Part};
+use super::keys::{self, Found, NoPart, Part};
 use super::plan::{Choice, Measure, plan_names};
 use super::reserving::Room;
 use super::walk::{Ask, Given, Walk};
@@ -67,6 +67,7 @@ fn caller(walk: &Walk<'_>) -> CallerSeen {
         fingerprint: walk.caller_key.map(tidegate_core::keyed::Key::bits),
         plan,
         repeated: repeated(walk.caller).map(str::to_owned),
+        passed_over: keys::passed_over(&walk.plan().policy, walk.attributes).map(str::to_owned),
     }
 }
 

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use tidegate_core::keyed::{Hashing, Key};
 
 use crate::attributes::Attributes;
-use crate::policy::{KeySource, KeySpec, Network, Policy};
+use crate::policy::{KeySource, KeySpec, KnownCallers, Network, Policy};
 
 /// What one source says about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(crate) fn caller<'a>(policy: &'a Policy, attributes: &Attributes<'a>) -> Fou
             KeySource::Caller | KeySource::Route | KeySource::Global => Err(NoPart::Missing),
             KeySource::Path => Ok(Part::Text(attributes.path.as_bytes())),
             KeySource::ClientIp => address(policy, attributes),
-            KeySource::Header(name) => header(name, attributes),
+            KeySource::Header(name) => header(name, attributes).and_then(|part| known(policy, part)),
         };
         match found {
             Err(NoPart::Missing) => {}
@@ -105,6 +105,31 @@ pub(crate) fn caller<'a>(policy: &'a Policy, attributes: &Attributes<'a>) -> Fou
         }
     }
     Err(NoPart::Missing)
+}
+
+/// An identity that the policy takes for a caller; anybody can send another one with every request.
+fn known<'a>(policy: &Policy, part: Part<'a>) -> Found<'a> {
+    let Part::Text(identity) = part else { return Ok(part) };
+    let is_known = match policy.known {
+        KnownCallers::All => true,
+        KnownCallers::Table => {
+            str::from_utf8(identity).is_ok_and(|identity| policy.callers.contains_key(identity))
+        }
+    };
+    if is_known { Ok(part) } else { Err(NoPart::Missing) }
+}
+
+/// The header field whose identity is not known, so that another source counts.
+pub(crate) fn passed_over<'a>(policy: &'a Policy, attributes: &Attributes<'_>) -> Option<&'a str> {
+    for source in &policy.caller.0 {
+        let KeySource::Header(name) = source else { return None };
+        match header(name, attributes) {
+            Err(NoPart::Missing) => {}
+            Ok(part) if known(policy, part).is_err() => return Some(name),
+            Ok(_) | Err(NoPart::Repeated(_)) => return None,
+        }
+    }
+    None
 }
 
 /// What a source says, given who the caller is and which route was taken.

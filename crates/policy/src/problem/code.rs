@@ -188,7 +188,7 @@ codes! {
         "Routes are tried in order, and so are assignments of criticality, and an earlier one takes every request that this one would.",
         "Move the narrower one before the wider one, or remove it.";
     MayBeAbsent = 312 Warning "a key that requests may lack",
-        "Requests without the field all share one counter, apart from every caller that has it.",
+        "Requests without the field all share one counter, apart from every caller that has it; and who sends another one each time is never refused.",
         "Let callers be recognised by a second source, and count by caller.";
     PlansWithoutCallers = 313 Warning "plans that nobody is on",
         "Which caller is on which plan stands in the table of callers, and the policy names none.",
@@ -223,6 +223,9 @@ codes! {
     TooMuchMemory = 323 Error "counters that could take all memory",
         "A sliding log keeps 16 bytes for each request that still counts, and buckets keep 8 each, for every key there may be. Callers could make the rule take more than 1 GiB, which is what a service beside it should be able to spare; the process would be killed when it is busiest.",
         "Lower `max_keys` as the message says, or use `sliding_window` without buckets, or `token_bucket`, whose keys need no more than two numbers.";
+    CanBeInvented = 324 Warning "a key that callers can invent",
+        "Whatever stands in a header field is taken for a key, so a caller who sends another one with every request never meets its quota, and fills the table of keys for all others.",
+        "Put a rule with `key = \"client-ip\"` beside it, with a quota for a whole address; or, where every caller stands in a table, let only those count: `known = \"table\"` in `[caller]`.";
     NoListener = 401 Error "nowhere to listen",
         "A gateway needs an address on which callers reach it, and the policy names none.",
         "Add `listen = \"0.0.0.0:8080\"`, or check the policy with `--for library` if no gateway is to run it.";

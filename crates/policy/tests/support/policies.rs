@@ -17,8 +17,8 @@ use tidegate_core::rate::{
 };
 use tidegate_core::{Cost, Criticality, Moment, Quota, WallTime};
 use tidegate_policy::policy::{
-    KeySource, KeySpec, Limit, Line, Matcher, MethodCosts, Mode, PathPattern, Rate, Route, Rule, RuleCost,
-    Server, Settle, Shape,
+    KeySource, KeySpec, KnownCallers, Limit, Line, Matcher, MethodCosts, Mode, PathPattern, Rate, Route,
+    Rule, RuleCost, Server, Settle, Shape,
 };
 use tidegate_policy::{Attributes, Decision, Gate, Headers, Now, Policy};
 
@@ -131,6 +131,7 @@ pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
         rules: rules.into_iter().map(Arc::new).collect(),
         routes: vec![route("default", "/**", &all)],
         caller: KeySpec(vec![api_key(), KeySource::ClientIp]),
+        known: KnownCallers::All,
         callers: BTreeMap::new(),
         criticality: Vec::new(),
         criticality_from: Vec::new(),

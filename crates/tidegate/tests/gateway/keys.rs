@@ -1,6 +1,6 @@
 //! Which requests share a counter.
 
-use crate::support::{Gateway, Upstream};
+use crate::support::{Gateway, H2Client, Upstream};
 
 fn start(upstream: &Upstream, rule: &str) -> Gateway {
     Gateway::before(upstream, &format!("[rule.once]\nquota = '1/h'\n{rule}"))
@@ -171,4 +171,58 @@ fn a_request_is_charged_by_all_its_rules_or_by_none() {
     // The second is refused by its path and takes nothing from the key, or the fourth would be refused too.
     let requests = [("/a", alice), ("/a", alice), ("/b", alice), ("/c", alice), ("/d", alice)];
     assert_eq!(statuses(&gateway, &requests), [200, 429, 200, 200, 429]);
+}
+
+const KNOWN: &str = "[caller]
+    from = ['header:x-api-key', 'client-ip']
+    table = 'callers.toml'
+    known = 'table'
+    [rule.once]
+    key = 'caller'
+    quota = '1/h'";
+
+fn start_known(upstream: &Upstream, rest: &str) -> Gateway {
+    let policy = format!("listen = '127.0.0.1:0'\nupstream = '{}'\n{KNOWN}\n{rest}", upstream.url());
+    Gateway::start_with(&policy, &[("callers.toml", "[alice]\n[bob]\nplan = 'gold'\n")])
+}
+
+#[test]
+fn keys_that_are_invented_count_by_the_next_source() {
+    let upstream = Upstream::ok();
+    let gateway = start_known(&upstream, "plans = { gold = { quota = '3/h' } }");
+    let of = |key: &str| gateway.get("/", &[("x-api-key", key)]).status();
+    assert_eq!([of("alice"), of("alice")], [200, 429]);
+    assert_eq!([of("bob"), of("bob"), of("bob"), of("bob")], [200, 200, 200, 429]);
+    assert_eq!(
+        [of("invented-1"), of("invented-2"), of("Alice"), of("alice "), of("")],
+        [200, 429, 429, 429, 429]
+    );
+    assert_eq!(gateway.get("/", &[]).status(), 429, "the address has been used up by them");
+    let client = H2Client::connect(gateway.address());
+    let of = |key: &str| client.get("http://a/", &[("x-api-key", key)]).status();
+    assert_eq!([of("alice"), of("invented-3")], [429, 429]);
+    assert_eq!(gateway.connect_from([127, 0, 0, 9].into()).get("/", &[("x-api-key", "new")]).status(), 200);
+}
+
+#[test]
+fn invented_keys_fill_no_table() {
+    let upstream = Upstream::ok();
+    let gateway = start_known(&upstream, "max_keys = 1024");
+    let mut client = gateway.connect();
+    for number in 0..3_000 {
+        let key = format!("invented-{number}");
+        let status = client.get("/", &[("x-api-key", &key)]).status();
+        assert_eq!(status, if number == 0 { 200 } else { 429 });
+    }
+    assert_eq!(gateway.get("/", &[("x-api-key", "alice")]).status(), 200, "there is room for her");
+}
+
+#[test]
+fn without_another_source_invented_keys_share_one_counter() {
+    let upstream = Upstream::ok();
+    let policy = KNOWN.replace(", 'client-ip'", "");
+    let policy = format!("listen = '127.0.0.1:0'\nupstream = '{}'\n{policy}", upstream.url());
+    let gateway = Gateway::start_with(&policy, &[("callers.toml", "[alice]\n")]);
+    let of = |key: &str| gateway.get("/", &[("x-api-key", key)]).status();
+    assert_eq!([of("one"), of("two"), of("alice"), of("alice")], [200, 429, 200, 429]);
 }

@@ -97,6 +97,7 @@ fn an_upload_that_breaks_off_leaves_nothing_behind() {
         let (guarded, _latch, upstream) = start(concurrency);
         for _ in 0..3 {
             begin_upload(&guarded, &upstream).cut();
+            guarded.until(|orders| orders["in_flight"] == 0);
         }
         guarded.until(|orders| orders["in_flight"] == 0);
         assert_eq!(guarded.gateway.get("/", &[]).status(), 200);
