@@ -456,6 +456,35 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_read_in_two_ways_is_refused_here_too() {
+        let text = b"[rule.a]\nquota = '1/s'\nkey = ['header:cookie', 'path']\n\
+            [[route]]\nmatch = { header = { x-tier = 'free' } }\n[[route]]";
+        let (policy, _warnings) = read(Source::named("policy.toml", text), None).unwrap();
+        let ask = |request: http::request::Builder| {
+            let cookie = |attributes: &Attributes<'_>| {
+                attributes.headers.first("cookie").map(|cookie| String::from_utf8_lossy(cookie).into_owned())
+            };
+            identify_by(&policy, None, &request.body(()).unwrap(), cookie).map_err(|unclear| unclear.what)
+        };
+        let h2 = || Request::get("http://a/").version(Version::HTTP_2);
+        assert_eq!(
+            ask(h2().header("cookie", "a=1").header("cookie", "").header("cookie", "b=2")),
+            Ok(Some("a=1; b=2".to_owned()))
+        );
+        assert_eq!(ask(h2().header("x-kept", "1")), Ok(None));
+        for refused in [
+            h2().header("cookie", "a=1 "),
+            h2().header("x-tier", "free").header("x-tier", "gold"),
+            Request::builder().method("get").uri("/"),
+            Request::get("/").header("host", "a..b"),
+            Request::get("/").header("host", "a").header("host", "a"),
+            Request::get("/a;b"),
+        ] {
+            assert!(ask(refused).is_err());
+        }
+    }
+
+    #[test]
     fn an_unclear_path_is_refused_unless_it_is_kept() {
         let request = Request::get("/v1/a%2Fb").body(()).unwrap();
         assert!(identify().identify(&request, |_| ()).is_err());
