@@ -46,6 +46,8 @@ enum Held {
     Lent(Again),
     /// The body of its request has come, and the service is at work.
     Served(Place),
+    /// The body of its request has come, and it waits for a connection.
+    ServedLater,
     /// The body of its request has broken off.
     BrokenOff,
 }
@@ -71,7 +73,7 @@ impl Drop for Stay {
         match held {
             Some(Held::Begun { place, head, outcome, .. }) => place.complete(head, outcome),
             Some(Held::Upload { place, .. }) => place.undo(),
-            Some(Held::Lent(_) | Held::Served(_) | Held::BrokenOff) | None => {}
+            Some(Held::Lent(_) | Held::Served(_) | Held::ServedLater | Held::BrokenOff) | None => {}
         }
     }
 }
@@ -89,7 +91,9 @@ fn outstays(shared: &Mutex<Option<Held>>) {
             drop(held);
             place.undo();
         }
-        other @ (Some(Held::Lent(_) | Held::Served(_) | Held::BrokenOff) | None) => *held = other,
+        other @ (Some(Held::Lent(_) | Held::Served(_) | Held::ServedLater | Held::BrokenOff) | None) => {
+            *held = other
+        }
     }
 }
 
@@ -99,11 +103,38 @@ impl Stay {
         Self(Arc::default())
     }
 
+    /// Lends the place of a request that waits for something else than its caller; gives what is lent.
+    pub(crate) fn lend(&self) -> Option<Place> {
+        let mut held = lock(&self.0);
+        match held.take()? {
+            Held::Upload { place, again, .. } => {
+                *held = Some(Held::Lent(again));
+                Some(place)
+            }
+            Held::Served(place) => {
+                *held = Some(Held::ServedLater);
+                Some(place)
+            }
+            other @ (Held::Begun { .. } | Held::Lent(_) | Held::ServedLater | Held::BrokenOff) => {
+                *held = Some(other);
+                None
+            }
+        }
+    }
+
+    /// It waits no more. While its body is still coming, it takes a place when that has come.
+    pub(crate) fn take_again(&self, door: &Arc<Bulkhead>, criticality: Criticality) {
+        let mut held = lock(&self.0);
+        if matches!(*held, Some(Held::ServedLater)) {
+            *held = Some(Held::Served(door.enter_anyway(criticality)));
+        }
+    }
+
     /// The place of a request that is answered, if it is still held.
     pub(crate) fn answered(self) -> Option<Place> {
         match lock(&self.0).take()? {
             Held::Begun { place, .. } | Held::Upload { place, .. } | Held::Served(place) => Some(place),
-            Held::Lent(_) | Held::BrokenOff => None,
+            Held::Lent(_) | Held::ServedLater | Held::BrokenOff => None,
         }
     }
 
@@ -117,7 +148,7 @@ impl Stay {
                 None
             }
             Held::Begun { place, .. } | Held::Served(place) => Some(place),
-            Held::Lent(_) | Held::BrokenOff => None,
+            Held::Lent(_) | Held::ServedLater | Held::BrokenOff => None,
         }
     }
 
@@ -146,7 +177,10 @@ impl Arrival {
             Some(Held::Upload { place, again, linger, .. }) => {
                 *held = Some(Held::Upload { place, again, linger, is_waited_for: true });
             }
-            other @ (Some(Held::Begun { .. } | Held::Lent(_) | Held::Served(_) | Held::BrokenOff) | None) => {
+            other @ (Some(
+                Held::Begun { .. } | Held::Lent(_) | Held::Served(_) | Held::ServedLater | Held::BrokenOff,
+            )
+            | None) => {
                 *held = other;
             }
         }
@@ -162,7 +196,8 @@ impl Arrival {
             Some(Held::Lent(Again { door, criticality })) => {
                 Some(Held::Served(door.enter_anyway(criticality)))
             }
-            other @ (Some(Held::Begun { .. } | Held::Served(_) | Held::BrokenOff) | None) => other,
+            other @ (Some(Held::Begun { .. } | Held::Served(_) | Held::ServedLater | Held::BrokenOff)
+            | None) => other,
         };
     }
 

@@ -8,10 +8,12 @@
 mod body;
 mod connect;
 mod endpoint;
+mod exchange;
 mod http1;
 mod lane;
 mod latency;
 pub(crate) mod orca;
+mod places;
 mod reach;
 #[cfg(test)]
 mod tests;
@@ -28,13 +30,15 @@ use tidegate_policy::policy;
 use tidegate_tower::Bulkhead;
 use tokio::time::timeout_at;
 
-pub(crate) use self::body::{Patient, Turned, UpstreamBody};
+pub(crate) use self::body::{BodyFailure, Patient, Turned, UpstreamBody};
 pub(crate) use self::connect::Connector;
 use self::endpoint::{Endpoint, InFlight};
+pub(crate) use self::exchange::Exchange;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::http1::written;
 use self::lane::{SendFailure, Wanted};
 use self::latency::Latencies;
+pub(crate) use self::places::ClientShare;
 use crate::chance;
 use crate::connection::http1::body::CallerBody;
 use crate::figures::Durations;
@@ -42,6 +46,24 @@ use crate::ticks::Ticks;
 
 /// What is sent to an upstream.
 pub(crate) type RequestBody = tidegate_tower::body::CountedBody<Patient<CallerBody>>;
+
+/// What a request holds of its upstream, which it lends to others while it waits for a connection.
+pub(crate) trait Lend: Sync {
+    fn lend(&self);
+    fn take_again(&self);
+}
+
+/// Who asks an upstream.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) worker: usize,
+    pub(crate) ticks: &'a Arc<Ticks>,
+    pub(crate) client: ClientShare,
+    /// How the body of the request comes, if it is still coming.
+    pub(crate) upload: Option<&'a Arc<Exchange>>,
+    /// The place it has.
+    pub(crate) place: Option<&'a dyn Lend>,
+}
 
 /// Why an upstream gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +78,8 @@ pub(crate) enum CallFailure {
     Busy,
     /// The body of the request broke off.
     CallerGone,
+    /// The body of the request was waited for too long, and others needed the connection.
+    Stalled,
 }
 
 impl CallFailure {
@@ -64,7 +88,7 @@ impl CallFailure {
         match self {
             Self::Unconnected | Self::Broken => Some(Outcome::Failed),
             Self::Silent => Some(Outcome::Overloaded),
-            Self::Busy | Self::CallerGone => None,
+            Self::Busy | Self::CallerGone | Self::Stalled => None,
         }
     }
 }
@@ -170,21 +194,23 @@ impl Upstream {
     /// Asks it. When there is no answer, `is_caller_gone` says whether that is the caller's doing.
     pub(crate) async fn call(
         &self,
-        worker: usize,
-        ticks: &Ticks,
+        call: Call<'_>,
         request: Request<RequestBody>,
         is_caller_gone: impl Fn() -> bool,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         let answered = match self.spec.timeout {
-            None => self.attempt(worker, ticks, request).await,
+            None => self.attempt(&call, request).await,
             Some(limit) => {
                 let deadline = tokio::time::Instant::now() + limit;
-                let answered = timeout_at(deadline, self.attempt(worker, ticks, request)).await;
+                let answered = timeout_at(deadline, self.attempt(&call, request)).await;
                 answered.unwrap_or(Err(CallFailure::Silent))
             }
         };
-        let answered =
-            answered.map_err(|failure| if is_caller_gone() { CallFailure::CallerGone } else { failure });
+        let answered = answered.map_err(|failure| match call.upload {
+            Some(upload) if upload.is_ended() => CallFailure::Stalled,
+            _ if is_caller_gone() => CallFailure::CallerGone,
+            _ => failure,
+        });
         let outcome = match &answered {
             Ok(response) if response.status().is_server_error() => AttemptOutcome::Error,
             Ok(_) => AttemptOutcome::Ok,
@@ -192,9 +218,9 @@ impl Upstream {
             Err(CallFailure::Broken) => AttemptOutcome::Reset,
             Err(CallFailure::Silent) => AttemptOutcome::Timeout,
             Err(CallFailure::Busy) => AttemptOutcome::Busy,
-            Err(CallFailure::CallerGone) => AttemptOutcome::CallerGone,
+            Err(CallFailure::CallerGone | CallFailure::Stalled) => AttemptOutcome::CallerGone,
         };
-        if let Some(Attempts(counts)) = self.attempts.get(worker) {
+        if let Some(Attempts(counts)) = self.attempts.get(call.worker) {
             counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
         }
         answered
@@ -203,15 +229,14 @@ impl Upstream {
     /// Asks one endpoint, and another one if the first could not be connected to.
     async fn attempt(
         &self,
-        worker: usize,
-        ticks: &Ticks,
+        call: &Call<'_>,
         mut request: Request<RequestBody>,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         let mut failed: Option<&Arc<Endpoint>> = None;
         loop {
-            let chosen = self.choose(ticks.now(), failed);
+            let chosen = self.choose(call.ticks.now(), failed);
             let Some(endpoint) = chosen else { return Err(CallFailure::Unconnected) };
-            match self.ask(endpoint, worker, ticks, &mut request).await {
+            match self.ask(endpoint, call, &mut request).await {
                 Ok(response) => {
                     endpoint.reach.mark_connected();
                     return Ok(response);
@@ -230,20 +255,19 @@ impl Upstream {
     async fn ask(
         &self,
         endpoint: &Arc<Endpoint>,
-        worker: usize,
-        ticks: &Ticks,
+        call: &Call<'_>,
         request: &mut Request<RequestBody>,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         // Asked before it is sent, since it loses its body on the way.
         let may_repeat = may_be_sent_twice(request);
         let mut wanted = Wanted::Any;
         loop {
-            let in_flight = InFlight::new(endpoint, worker, ticks.now());
-            let line = endpoint.line(worker, ticks, wanted).await?;
+            let in_flight = InFlight::new(endpoint, call.worker, call.ticks.now());
+            let line = endpoint.line(call, wanted).await?;
             let is_fresh = line.is_fresh();
             // Connecting says nothing about how fast it answers.
-            let timing = (self.endpoints.len() > 1).then(|| Timing::begin(endpoint, ticks));
-            match line.send(request, in_flight).await {
+            let timing = (self.endpoints.len() > 1).then(|| Timing::begin(endpoint, call.ticks));
+            match line.send(request, in_flight, call).await {
                 Ok(response) => {
                     timing.into_iter().for_each(Timing::answered);
                     return Ok(response);

@@ -187,6 +187,7 @@ impl Respond {
             Trouble::Unreachable => Kind::Unreachable,
             Trouble::Silent => Kind::Silent,
             Trouble::Busy => Kind::Overloaded,
+            Trouble::Stalled => Kind::Stalled,
         };
         // Trouble on the way says nothing about the next time.
         let retry = Retry::After(Duration::ZERO);
@@ -233,6 +234,8 @@ pub enum Trouble {
     Silent,
     /// Every connection that may be held to the upstream is in use.
     Busy,
+    /// Its body did not come in time.
+    Stalled,
 }
 
 /// What the caller speaks, as its request shows.
@@ -358,8 +361,13 @@ impl Said<'_> {
                 headers.insert(ENVOY_OVERLOADED, TRUE);
                 headers.insert(REFUSED_BY, HeaderValue::from_static("throttle"));
             }
-            Kind::Blocked | Kind::Unclear | Kind::Late | Kind::NoRoute | Kind::Unreachable | Kind::Silent => {
-            }
+            Kind::Blocked
+            | Kind::Unclear
+            | Kind::Late
+            | Kind::NoRoute
+            | Kind::Unreachable
+            | Kind::Silent
+            | Kind::Stalled => {}
         }
     }
 

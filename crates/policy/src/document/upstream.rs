@@ -21,7 +21,7 @@ section! {
         timeout "timeout": Length, Default("\"60s\"", "nearly all callers have given up by then"), "\"2s\"", Built;
         /// How long a connection may take to be made.
         connect_timeout "connect_timeout": Length, Default("\"1s\"", "a lost first packet is sent again only after that time, when another endpoint would have answered"), "\"250ms\"", Built;
-        /// How many connections are held to each endpoint, over all workers: 1 to 65535.
+        /// How many connections are held to each endpoint, over all workers: 1 to 65535. Over HTTP/1.1 a client address has as many as are free, at most.
         max_connections "max_connections": u64, Default("1000", "what most services accept, and far below the ports of one address"), "100", Built;
         /// How long a connection that nobody uses is kept.
         idle_timeout "idle_timeout": Length, Default("\"60s\"", "most servers close after 75 seconds, and a request sent just then is lost"), "\"30s\"", Built;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use tidegate_core::{Moment, Refusal};
 use tidegate_policy::Admitted;
-use tidegate_policy::policy::Route;
+use tidegate_policy::policy::{Route, UpstreamProtocol};
 use tidegate_tower::respond::{Speech, Trouble};
 use tidegate_tower::{Admission, Clock};
 
@@ -17,12 +17,14 @@ use super::unbroken::{Sent, Unbroken};
 use super::visit::{Hold, Visit};
 use super::way::Way;
 use crate::alone::Patience;
+use crate::client;
+use crate::connection::Caller;
 use crate::connection::http1::body::{BrokenOff, CallerBody};
 use crate::criticality;
 use crate::head::{self, Forwards};
 use crate::settings::Settings;
 use crate::stay::Again;
-use crate::upstream::{CallFailure, Patient, UpstreamBody};
+use crate::upstream::{BodyFailure, CallFailure, ClientShare, Exchange, Patient, UpstreamBody};
 
 /// The body of the request ended too soon.
 const BROKEN_OFF: Trouble = Trouble::Unclear("the request broke off");
@@ -90,7 +92,7 @@ impl Forward {
 
     /// Asks the upstream.
     pub(super) async fn go(self: Box<Self>) -> Response<AnswerBody> {
-        let Self { settings, speech, admission, ticket, way, ready, mut request } = *self;
+        let Self { settings, speech, admission, ticket, way, mut ready, mut request } = *self;
         let place = way.taken();
         let sent = Passed { settings, speech, admission, ticket };
         let Some((route, upstream)) = sent.route() else { return sent.trouble(Trouble::NoRoute) };
@@ -99,6 +101,7 @@ impl Forward {
         }
         let caller = sent.ticket.caller();
         let is_upgrade = may_upgrade(route, &request);
+        let client = share(caller, &sent.settings, request.headers());
         if is_upgrade {
             head::let_upgrade(&mut request);
         }
@@ -113,19 +116,36 @@ impl Forward {
         let Some(asked) = settings.upstreams.get(upstream) else { return sent.trouble(Trouble::NoRoute) };
         let door = asked.door(worker.number);
         let alone = Patience::of(&sent.admission, &asked.spec, door.grace());
-        let hold = if request.body().has_come() {
+        let upload = (!request.body().has_come()).then(|| Exchange::upload(worker.ticks(), client));
+        let hold = if upload.is_none() {
             place.map_or(Hold::Nothing, Hold::Place)
         } else {
             let again = found.map(|criticality| Again { door: Arc::clone(door), criticality });
             Hold::upload(place.zip(again), &worker)
         };
-        let arrival = hold.arrival();
-        let request = request.map(|body| {
-            let meant = (!body.is_end_stream()).then(|| Arc::clone(&settings.meant));
-            let body = Patient::new(body, patience).telling(arrival).trailing(meant);
-            sent.admission.counted(body)
+        let mut request = request.map(|body| {
+            let meant = upload.is_some().then(|| Arc::clone(&settings.meant));
+            Patient::new(body, patience).telling(hold.arrival()).trailing(meant)
         });
-        let visit = Visit { worker, settings, upstream, hold, began: ready, request };
+        if upload.is_some() && begins_first(asked.spec.protocol, sent.speech) {
+            match Box::pin(request.body_mut().begun()).await {
+                Ok(()) => ready = settings.clock.moment(),
+                Err(BodyFailure::Paused) => return sent.trouble(Trouble::Stalled),
+                Err(BodyFailure::Broken(_) | BodyFailure::Stalled) => return sent.trouble(BROKEN_OFF),
+            }
+        }
+        let request = request.map(|body| sent.admission.counted(body.of_exchange(upload.clone())));
+        let visit = Visit {
+            worker,
+            settings,
+            upstream,
+            hold,
+            began: ready,
+            request,
+            client,
+            upload,
+            criticality: found,
+        };
         let Passed { settings, speech, admission, ticket } = sent;
         let Sent { answered, admission, .. } = Unbroken::new(Sent::on(visit, admission, alone), alone).await;
         let sent = Passed { settings, speech, admission, ticket };
@@ -179,7 +199,10 @@ impl Passed {
 
     /// The upstream has not answered.
     fn failed(mut self, failure: CallFailure) -> Response<AnswerBody> {
-        if matches!(failure, CallFailure::Broken | CallFailure::Silent | CallFailure::CallerGone) {
+        if matches!(
+            failure,
+            CallFailure::Broken | CallFailure::Silent | CallFailure::CallerGone | CallFailure::Stalled
+        ) {
             self.admission.unheard();
         }
         self.trouble(match failure {
@@ -187,6 +210,7 @@ impl Passed {
             CallFailure::Silent => Trouble::Silent,
             CallFailure::Busy => Trouble::Busy,
             CallFailure::CallerGone => BROKEN_OFF,
+            CallFailure::Stalled => Trouble::Stalled,
         })
     }
 
@@ -207,6 +231,28 @@ impl Passed {
 /// wait for our word to send it.
 pub(super) fn is_gathered(request: &impl Heard) -> bool {
     request.body().is_short_and_coming() && !request.expects_word()
+}
+
+/// Whose share of an upstream's connections a request counts for. A trusted proxy that sends for itself has none.
+fn share(caller: &Caller, settings: &Settings, headers: &HeaderMap) -> ClientShare {
+    let server = &settings.server;
+    if !caller.hop.is_trusted {
+        return ClientShare::of(server, caller.hop.address);
+    }
+    match client::forwarded_for(server, caller.hop.address, headers) {
+        address if server.trusts(address) => ClientShare::FREE,
+        address => ClientShare::of(server, address),
+    }
+}
+
+/// Whether the first byte of a body is waited for before a connection is asked for. Over HTTP/1 every request takes one
+/// for itself. Over HTTP/2 it takes none from others, and a call of gRPC may have to be answered before it goes on.
+fn begins_first(protocol: UpstreamProtocol, speech: Speech) -> bool {
+    match protocol {
+        UpstreamProtocol::Http1 => true,
+        UpstreamProtocol::H2 => false,
+        UpstreamProtocol::Auto => speech != Speech::Grpc,
+    }
 }
 
 /// Whether the request may turn to another protocol.

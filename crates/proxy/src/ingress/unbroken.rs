@@ -66,7 +66,9 @@ impl Sent {
                     alone(unwanted(body), patience).await;
                 }
             }
-            Err(CallFailure::Silent | CallFailure::Broken | CallFailure::CallerGone) => drop(self.admission),
+            Err(
+                CallFailure::Silent | CallFailure::Broken | CallFailure::CallerGone | CallFailure::Stalled,
+            ) => drop(self.admission),
             Err(CallFailure::Unconnected | CallFailure::Busy) => self.admission.unasked(),
         }
     }

@@ -2,19 +2,21 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{Request, Response};
-use tidegate_core::Moment;
 use tidegate_core::permit::Outcome;
+use tidegate_core::{Criticality, Moment};
 use tidegate_policy::policy::LimitAlgorithm;
-use tidegate_tower::Clock;
 use tidegate_tower::bulkhead::{self, Place};
+use tidegate_tower::{Bulkhead, Clock};
 
 use crate::alone;
 use crate::settings::Settings;
 use crate::stay::{Again, Arrival, Stay};
-use crate::upstream::{CallFailure, RequestBody, Upstream, UpstreamBody, orca};
+use crate::upstream::{
+    Call, CallFailure, ClientShare, Exchange, Lend, RequestBody, Upstream, UpstreamBody, orca,
+};
 use crate::worker::Worker;
 
 /// A request at its upstream. It owns all it needs, since its caller may go away.
@@ -28,6 +30,11 @@ pub(super) struct Visit {
     /// Since when the upstream is asked.
     pub(super) began: Moment,
     pub(super) request: Request<RequestBody>,
+    /// Whose share of the connections it counts for.
+    pub(super) client: ClientShare,
+    /// How its body comes, if it is still coming.
+    pub(super) upload: Option<Arc<Exchange>>,
+    pub(super) criticality: Option<Criticality>,
 }
 
 /// How a request holds its place.
@@ -36,6 +43,8 @@ pub(super) enum Hold {
     Nothing,
     /// Until it is answered.
     Place(Place),
+    /// It is lent to others.
+    Lent,
     /// Its body is still coming: as long, but lends it to others while that takes too long.
     Upload(Stay),
 }
@@ -52,7 +61,7 @@ impl Hold {
     /// Who is told how the body comes, if that matters.
     pub(super) fn arrival(&self) -> Option<Arrival> {
         match self {
-            Self::Nothing | Self::Place(_) => None,
+            Self::Nothing | Self::Place(_) | Self::Lent => None,
             Self::Upload(stay) => Some(stay.arrival()),
         }
     }
@@ -60,7 +69,7 @@ impl Hold {
     /// The place of a request that is answered.
     fn answered(self) -> Option<Place> {
         match self {
-            Self::Nothing => None,
+            Self::Nothing | Self::Lent => None,
             Self::Place(place) => Some(place),
             Self::Upload(stay) => stay.answered(),
         }
@@ -69,7 +78,7 @@ impl Hold {
     /// The place of a request that gets no answer, if the upstream was at work on it.
     fn unanswered(self) -> Option<Place> {
         match self {
-            Self::Nothing => None,
+            Self::Nothing | Self::Lent => None,
             Self::Place(place) => Some(place),
             Self::Upload(stay) => stay.unanswered(),
         }
@@ -78,21 +87,56 @@ impl Hold {
 
 /// How a request holds its place while there is no answer.
 struct Unanswered<'a> {
-    hold: Hold,
+    hold: Mutex<Hold>,
+    door: &'a Arc<Bulkhead>,
+    criticality: Option<Criticality>,
     clock: &'a dyn Clock,
 }
 
 impl Unanswered<'_> {
     /// The grace is over: the work takes so long at least. Were only answers heard of, a service too slow to give any
     /// would look as fast as ever.
-    fn take_back(&mut self) {
+    fn take_back(&self) {
         if let Some(place) = self.end().unanswered() {
             place.complete(self.clock.moment(), Outcome::Abandoned);
         }
     }
 
-    fn end(&mut self) -> Hold {
-        std::mem::replace(&mut self.hold, Hold::Nothing)
+    fn hold(&self) -> MutexGuard<'_, Hold> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) -> Hold {
+        std::mem::replace(&mut *self.hold(), Hold::Nothing)
+    }
+}
+
+impl Lend for Unanswered<'_> {
+    fn lend(&self) {
+        if self.criticality.is_none() {
+            return;
+        }
+        let mut hold = self.hold();
+        let place = match &mut *hold {
+            Hold::Place(_) => match std::mem::replace(&mut *hold, Hold::Lent) {
+                Hold::Place(place) => Some(place),
+                Hold::Nothing | Hold::Lent | Hold::Upload(_) => None,
+            },
+            Hold::Upload(stay) => stay.lend(),
+            Hold::Nothing | Hold::Lent => None,
+        };
+        // It goes to the next, who may be anybody, while nothing is locked.
+        drop(hold);
+        place.into_iter().for_each(Place::undo);
+    }
+
+    fn take_again(&self) {
+        let Some(criticality) = self.criticality else { return };
+        match &mut *self.hold() {
+            lent @ Hold::Lent => *lent = Hold::Place(self.door.enter_anyway(criticality)),
+            Hold::Upload(stay) => stay.take_again(self.door, criticality),
+            Hold::Nothing | Hold::Place(_) => {}
+        }
     }
 }
 
@@ -107,13 +151,16 @@ impl Drop for Unanswered<'_> {
 impl Visit {
     /// Asks the upstream.
     pub(super) async fn go(self) -> Result<Response<UpstreamBody>, CallFailure> {
-        let Self { worker, settings, upstream, hold, began, request } = self;
+        let Self { worker, settings, upstream, hold, began, request, client, upload, criticality } = self;
         let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
         let is_fixed = upstream.spec.concurrency.algorithm == LimitAlgorithm::Fixed;
-        let upload = hold.arrival();
-        let mut unanswered = Unanswered { hold, clock: &*settings.clock };
-        let is_caller_gone = || upload.as_ref().is_some_and(Arrival::is_broken_off);
-        let mut call = pin!(upstream.call(worker.number, worker.ticks(), request, is_caller_gone));
+        let door = upstream.door(worker.number);
+        let arrival = hold.arrival();
+        let unanswered = Unanswered { hold: Mutex::new(hold), door, criticality, clock: &*settings.clock };
+        let is_caller_gone = || arrival.as_ref().is_some_and(Arrival::is_broken_off);
+        let (ticks, upload, place) = (worker.ticks(), upload.as_ref(), Some(&unanswered as &dyn Lend));
+        let call = Call { worker: worker.number, ticks, client, upload, place };
+        let mut call = pin!(upstream.call(call, request, is_caller_gone));
         let mut answered = poll_fn(|cx| {
             if !is_fixed && alone::is_late() {
                 unanswered.take_back();

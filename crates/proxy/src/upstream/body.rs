@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,15 +13,20 @@ use http::{HeaderMap, HeaderName};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use pin_project_lite::pin_project;
 use tidegate_tower::identify::has_blanks;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Sleep, sleep, timeout};
 
-use super::RequestBody;
 use super::endpoint::InFlight;
+use super::exchange::Exchange;
 use super::http1::Stream;
-use super::lane::{Held, Many, Place};
+use super::lane::{Held, Many};
+use super::places::Place;
+use super::{Call, RequestBody};
 use crate::head::fields::Meant;
 use crate::http1::chunks::{drop_where, is_forbidden};
 use crate::stay::{Arrival, Stay};
+
+/// For how long the first byte of a body of unknown length is waited for.
+const SPEAKS_FIRST: Duration = Duration::from_millis(500);
 
 pin_project! {
     /// A body that may not pause for longer than its patience.
@@ -36,12 +41,24 @@ pin_project! {
         arrival: Option<Arrival>,
         // What must not stand among a request's trailers.
         meant: Option<Arc<Meant>>,
+        // The same, while it keeps a connection waiting.
+        exchange: Option<Arc<Exchange>>,
+        // What came first, if that was waited for.
+        first: Option<Frame<Bytes>>,
     }
 }
 
 impl<B> Patient<B> {
     pub(crate) const fn new(body: B, patience: Option<Duration>) -> Self {
-        Self { body: Some(body), patience, pause: None, arrival: None, meant: None }
+        Self {
+            body: Some(body),
+            patience,
+            pause: None,
+            arrival: None,
+            meant: None,
+            exchange: None,
+            first: None,
+        }
     }
 
     /// The same, telling somebody how it comes, if anybody wants to know.
@@ -54,25 +71,71 @@ impl<B> Patient<B> {
         Self { meant, ..self }
     }
 
+    /// The same as part of an exchange.
+    pub(crate) fn of_exchange(self, exchange: Option<Arc<Exchange>>) -> Self {
+        Self { exchange, ..self }
+    }
+
     /// Nothing.
     pub(crate) const fn empty() -> Self {
-        Self { body: None, patience: None, pause: None, arrival: None, meant: None }
+        Self {
+            body: None,
+            patience: None,
+            pause: None,
+            arrival: None,
+            meant: None,
+            exchange: None,
+            first: None,
+        }
+    }
+}
+
+impl<B> Patient<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// Waits until the first byte has come, or the end. Not for long where the length is not known: such a body may be one
+    /// side of a conversation that the service begins.
+    pub(crate) async fn begun(&mut self) -> Result<(), BodyFailure> {
+        if self.size_hint().exact().is_some() {
+            return self.begins().await;
+        }
+        timeout(SPEAKS_FIRST, self.begins()).await.unwrap_or(Ok(()))
+    }
+
+    async fn begins(&mut self) -> Result<(), BodyFailure> {
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+            let frame = frame?;
+            if frame.data_ref().is_none_or(|data| !data.is_empty()) {
+                self.first = Some(frame);
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
 impl<B> Body for Patient<B>
 where
-    B: Body,
+    B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    type Data = B::Data;
+    type Data = Bytes;
     type Error = BodyFailure;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, BodyFailure>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
         let this = self.project();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        if this.exchange.as_ref().is_some_and(|exchange| exchange.is_ended()) {
+            this.arrival.take().into_iter().for_each(Arrival::has_broken_off);
+            return Poll::Ready(Some(Err(BodyFailure::Stalled)));
+        }
         let Some(mut body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
         if let Poll::Ready(mut frame) = body.as_mut().poll_frame(cx) {
             *this.pause = None;
@@ -80,6 +143,11 @@ where
                 && let Some(trailers) = frame.trailers_mut()
             {
                 drop_trailers(trailers, this.meant.as_deref());
+            }
+            if let Some(exchange) = this.exchange {
+                exchange.waits_no_more();
+                let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+                exchange.moved(data.map_or(0, Bytes::len));
             }
             match &frame {
                 Some(Err(_)) => this.arrival.take().into_iter().for_each(Arrival::has_broken_off),
@@ -95,6 +163,9 @@ where
         if let Some(arrival) = this.arrival {
             arrival.is_waited_for();
         }
+        if let Some(exchange) = this.exchange {
+            exchange.waits_for_upload(cx.waker());
+        }
         let Some(patience) = *this.patience else { return Poll::Pending };
         let pause = this.pause.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(pause.as_mut().poll(cx));
@@ -103,11 +174,18 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.first.is_none() && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        let rest = self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
+        let first = self.first.as_ref().and_then(Frame::data_ref).map_or(0, |data| data.len() as u64);
+        let mut all = SizeHint::new();
+        all.set_lower(rest.lower().saturating_add(first));
+        if let Some(upper) = rest.upper() {
+            all.set_upper(upper.saturating_add(first));
+        }
+        all
     }
 }
 
@@ -122,6 +200,7 @@ fn drop_trailers(trailers: &mut HeaderMap, meant: Option<&Meant>) {
 pub(crate) enum BodyFailure {
     Broken(Box<dyn Error + Send + Sync>),
     Paused,
+    Stalled,
 }
 
 impl fmt::Display for BodyFailure {
@@ -129,6 +208,7 @@ impl fmt::Display for BodyFailure {
         match self {
             Self::Broken(error) => write!(f, "the body broke off: {error}"),
             Self::Paused => f.write_str("the body paused for too long"),
+            Self::Stalled => f.write_str("the body kept others waiting for too long"),
         }
     }
 }
@@ -161,7 +241,8 @@ enum Source {
 /// A body that is read from a connection of its own.
 #[derive(Debug)]
 struct OneBody {
-    held: Box<Held>,
+    /// It has the connection, until it is ended for others.
+    exchange: Arc<Exchange>,
     in_flight: InFlight,
     // There only while nothing comes.
     pause: Option<Pin<Box<Sleep>>>,
@@ -191,13 +272,17 @@ impl UpstreamBody {
     }
 
     /// What comes over a connection. Where all of it is here already, others may use the connection at once.
-    pub(super) fn one(mut held: Box<Held>, in_flight: InFlight) -> Self {
+    pub(super) fn one(mut held: Box<Held>, in_flight: InFlight, call: &Call<'_>) -> Self {
         match held.connection.take_whole() {
             Some(whole) => {
                 in_flight.give_back(held);
                 Self::text(whole)
             }
-            None => Self { source: Source::One(OneBody { held, in_flight, pause: None }), stay: None },
+            None => {
+                let exchange = Exchange::answer(call.ticks, call.client, held);
+                in_flight.endpoint.places.exchanges.add(&exchange);
+                Self { source: Source::One(OneBody { exchange, in_flight, pause: None }), stay: None }
+            }
         }
     }
 
@@ -235,8 +320,9 @@ impl UpstreamBody {
     /// Nothing more comes of it; ends what depended on it.
     fn end(&mut self) {
         self.stay = None;
-        if let Source::One(OneBody { held, in_flight, .. }) =
+        if let Source::One(OneBody { exchange, in_flight, .. }) =
             std::mem::replace(&mut self.source, Source::Text(Bytes::new()))
+            && let Some(held) = exchange.take_connection()
         {
             in_flight.give_back(held);
         }
@@ -245,13 +331,24 @@ impl UpstreamBody {
 
 impl OneBody {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFailure>>> {
-        if let Poll::Ready(frame) = self.held.connection.poll_frame(cx) {
+        self.exchange.waits_no_more();
+        let polled = self.exchange.with_connection(|connection| connection.poll_frame(cx));
+        let Some(polled) = polled else { return Poll::Ready(Some(Err(BodyFailure::Stalled))) };
+        if let Poll::Ready(frame) = polled {
             self.pause = None;
+            let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+            self.exchange.moved(data.map_or(0, Bytes::len));
+            self.exchange.waits();
             return Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyFailure::Broken(error.into()))));
         }
         let Some(patience) = self.in_flight.endpoint.upstream.timeout else { return Poll::Pending };
         let pause = self.pause.get_or_insert_with(|| Box::pin(sleep(patience)));
         pause.as_mut().poll(cx).map(|()| Some(Err(BodyFailure::Paused)))
+    }
+
+    /// Whether the whole answer has been read. One that was ended before has not.
+    fn has_ended(&self) -> bool {
+        self.exchange.with_connection(|connection| connection.has_ended()).unwrap_or(false)
     }
 }
 
@@ -267,7 +364,7 @@ impl Body for UpstreamBody {
             Source::Text(text) if text.is_empty() => return Poll::Ready(None),
             Source::Text(text) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(text))))),
             Source::Turned(_) => return Poll::Ready(None),
-            Source::One(one) => (one.poll_frame(cx), one.held.connection.has_ended()),
+            Source::One(one) => (one.poll_frame(cx), one.has_ended()),
             Source::Many(many) => (Pin::new(&mut many.body).poll_frame(cx), many.body.is_end_stream()),
         };
         match &frame {
@@ -281,7 +378,7 @@ impl Body for UpstreamBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Text(text) => text.is_empty(),
-            Source::One(one) => one.held.connection.has_ended(),
+            Source::One(one) => one.has_ended(),
             Source::Many(many) => many.body.is_end_stream(),
             Source::Turned(_) => true,
         }
@@ -290,7 +387,9 @@ impl Body for UpstreamBody {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Source::One(one) => one.held.connection.size_hint(),
+            Source::One(one) => {
+                one.exchange.with_connection(|connection| connection.size_hint()).unwrap_or_default()
+            }
             Source::Many(many) => many.body.size_hint(),
             Source::Turned(_) => SizeHint::with_exact(0),
         }

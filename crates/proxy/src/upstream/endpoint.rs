@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tidegate_policy::policy;
 
-use super::CallFailure;
 use super::connect::Connector;
-use super::lane::{Lane, Line, Place, Places, Wanted};
+use super::lane::{Lane, Line, Wanted};
+use super::places::{Place, Places};
 use super::reach::Reachability;
+use super::{Call, CallFailure};
 use crate::ticks::Ticks;
 
 /// How much of the smoothed latency stays with each answer: seven eighths.
@@ -61,13 +62,8 @@ impl Endpoint {
     }
 
     /// A connection over which one request can be sent.
-    pub(super) async fn line(
-        &self,
-        worker: usize,
-        ticks: &Ticks,
-        wanted: Wanted,
-    ) -> Result<Line, CallFailure> {
-        Lane::line(self, worker, ticks, wanted).await
+    pub(super) async fn line(&self, call: &Call<'_>, wanted: Wanted) -> Result<Line, CallFailure> {
+        Lane::line(self, call, wanted).await
     }
 
     /// Tries in the background whether it can be connected to again, if it is time for that.

@@ -12,15 +12,16 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tidegate_policy::policy::UpstreamProtocol;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::body::{UpstreamBody, nothing};
 use super::connect::{Connected, Spoken};
 use super::endpoint::{Endpoint, InFlight};
 use super::http1::{Connection, Failure, Stream};
-use super::{CallFailure, RequestBody};
+use super::places::{ClientShare, Place, Turn, Waiting};
+use super::{Call, CallFailure, Lend, RequestBody};
 use crate::head;
 use crate::ticks::{Ticks, millis};
 
@@ -38,8 +39,8 @@ const CONNECTION_WINDOW: u32 = STREAM_WINDOW * MOST_STREAMS;
 /// How much of a request may wait there for the service to take it, in bytes.
 const MOST_UNSENT: usize = 128 * 1024;
 
-/// How many requests wait for a connection to one endpoint; the next ones are refused at once.
-const MOST_WAITING: usize = 1024;
+/// How often a request that waits for a connection looks whether somebody keeps one for nothing.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// After so many milliseconds without use, a connection lets go of its buffers.
 const BARE_AFTER: u64 = 1_000;
@@ -115,38 +116,64 @@ impl Lane {
     /// A free connection if any will do, a new one, or the next that is given back.
     pub(super) async fn line(
         endpoint: &Endpoint,
-        worker: usize,
-        ticks: &Ticks,
+        call: &Call<'_>,
         wanted: Wanted,
     ) -> Result<Line, CallFailure> {
-        if wanted == Wanted::Any
-            && let Some(sender) = endpoint.lane(worker).take(ticks.now())
-        {
-            return Ok(Line { sender, is_fresh: false });
+        let places = &endpoint.places;
+        let client = Self::held_to(endpoint, call);
+        if let Some(turn) = places.turn(client) {
+            if wanted == Wanted::Any
+                && let Some(sender) = endpoint.lane(call.worker).take(call.ticks.now())
+            {
+                return Ok(Line { sender: sender.held_by(turn), is_fresh: false });
+            }
+            if let Some(place) = Place::take(places) {
+                // Boxed, because few requests make a connection and all of them would be larger.
+                let sender = Box::pin(Self::open(endpoint, call.worker, place, call.ticks)).await?;
+                return Ok(Line { sender: sender.held_by(turn), is_fresh: true });
+            }
         }
-        let Some(place) = Place::take(&endpoint.places) else {
-            let connect_timeout = endpoint.upstream.connect_timeout;
-            let waited = Box::pin(timeout(connect_timeout, Self::wait(endpoint, worker, ticks))).await;
-            return waited.unwrap_or(Err(CallFailure::Busy));
-        };
-        // Boxed, because few requests make a connection and all of them would be larger.
-        let sender = Box::pin(Self::open(endpoint, worker, place, ticks)).await?;
-        Ok(Line { sender, is_fresh: true })
+        let connect_timeout = endpoint.upstream.connect_timeout;
+        // The service is not at work on it. Were its place held, those who wait for connections that are kept from them
+        // would keep the places from others.
+        call.place.into_iter().for_each(Lend::lend);
+        let line = Box::pin(timeout(connect_timeout, Self::wait(endpoint, call))).await;
+        let line = line.unwrap_or(Err(CallFailure::Busy))?;
+        call.place.into_iter().for_each(Lend::take_again);
+        Ok(line)
     }
 
-    async fn wait(endpoint: &Endpoint, worker: usize, ticks: &Ticks) -> Result<Line, CallFailure> {
-        let _waiting = Waiting::begin(&endpoint.places).ok_or(CallFailure::Busy)?;
+    /// Whose share it counts for. What carries many requests at once is not held by one.
+    fn held_to(endpoint: &Endpoint, call: &Call<'_>) -> ClientShare {
+        match endpoint.upstream.protocol {
+            UpstreamProtocol::H2 => ClientShare::FREE,
+            UpstreamProtocol::Http1 | UpstreamProtocol::Auto => call.client,
+        }
+    }
+
+    async fn wait(endpoint: &Endpoint, call: &Call<'_>) -> Result<Line, CallFailure> {
+        let (places, client) = (&endpoint.places, Self::held_to(endpoint, call));
+        let mut waiting = None;
         loop {
-            let freed = endpoint.places.freed.notified();
-            // A connection can be used from any worker; it only stays where it was made as long as all have enough.
-            if let Some(sender) = endpoint.lanes().iter().find_map(|lane| lane.take(ticks.now())) {
-                return Ok(Line { sender, is_fresh: false });
+            let turn = places.turn(client);
+            let is_at_share = turn.is_none();
+            if waiting.is_none() {
+                waiting = Some(Waiting::begin(places, is_at_share).ok_or(CallFailure::Busy)?);
             }
-            if let Some(place) = Place::take(&endpoint.places) {
-                let sender = Self::open(endpoint, worker, place, ticks).await?;
-                return Ok(Line { sender, is_fresh: true });
+            let freed = places.freed(is_at_share).notified();
+            if let Some(turn) = turn {
+                // A connection can be used from any worker; it only stays where it was made as long as all have enough.
+                let now = call.ticks.now();
+                if let Some(sender) = endpoint.lanes().iter().find_map(|lane| lane.take(now)) {
+                    return Ok(Line { sender: sender.held_by(turn), is_fresh: false });
+                }
+                if let Some(place) = Place::take(places) {
+                    let sender = Self::open(endpoint, call.worker, place, call.ticks).await?;
+                    return Ok(Line { sender: sender.held_by(turn), is_fresh: true });
+                }
             }
-            freed.await;
+            places.exchanges.end_most_stalled(is_at_share.then_some(client), call.ticks.now());
+            timeout(LOOK_AGAIN, freed).await.ok();
         }
     }
 
@@ -205,7 +232,7 @@ impl Lane {
             Spoken::H2 => {
                 let many = Many::greet(stream, place, ticks).await?;
                 endpoint.lane(worker).many().push(many.clone());
-                endpoint.places.tell();
+                endpoint.places.tell_all();
                 Some(Sender::Many(many))
             }
         }
@@ -234,6 +261,16 @@ impl Lane {
             let is_young = now.saturating_sub(many.used) <= longest;
             (is_young || Arc::strong_count(&many.streams) > 1) && !many.sender.is_closed()
         });
+    }
+}
+
+impl Sender {
+    /// The same, in use for whoever has the turn.
+    fn held_by(mut self, turn: Turn<'_>) -> Self {
+        if let Self::One(held) = &mut self {
+            held.place.hold(turn);
+        }
+        self
     }
 }
 
@@ -297,15 +334,19 @@ impl Line {
         self,
         request: &mut Request<RequestBody>,
         in_flight: InFlight,
+        call: &Call<'_>,
     ) -> Result<Response<UpstreamBody>, SendFailure> {
         match self.sender {
             Sender::One(mut held) => {
+                if let Some(upload) = call.upload {
+                    in_flight.endpoint.places.exchanges.add(upload);
+                }
                 let host = &in_flight.endpoint.spec.authority;
                 match held.connection.ask(request, host, nothing).await {
                     Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                         Ok(response.map(|()| UpstreamBody::turned(held)))
                     }
-                    Ok(response) => Ok(response.map(|()| UpstreamBody::one(held, in_flight))),
+                    Ok(response) => Ok(response.map(|()| UpstreamBody::one(held, in_flight, call))),
                     Err(Failure::Unsent) => Err(SendFailure::Unsent),
                     Err(Failure::Closed) if !self.is_fresh => Err(SendFailure::Stale),
                     Err(_) => Err(SendFailure::Broken),
@@ -332,75 +373,11 @@ impl Line {
 impl InFlight {
     /// The answer has been read to its end: if nothing speaks against it, others may use the connection.
     pub(super) fn give_back(self, mut held: Box<Held>) {
+        held.place.release();
         if held.connection.is_reusable() {
             held.connection.tidy();
             self.lane().idle().push(Idle { held, since: None });
             self.endpoint.places.tell();
         }
-    }
-}
-
-/// The connections an endpoint may have, over all workers, and the requests that wait for one.
-#[derive(Debug)]
-pub(crate) struct Places {
-    most: usize,
-    /// Those that are there or being made.
-    taken: AtomicUsize,
-    waiting: AtomicUsize,
-    /// Told whenever a connection is free or has ended.
-    freed: Notify,
-}
-
-impl Places {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, taken: AtomicUsize::new(0), waiting: AtomicUsize::new(0), freed: Notify::new() }
-    }
-
-    pub(super) fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
-    }
-
-    fn tell(&self) {
-        if self.waiting.load(Ordering::Relaxed) > 0 {
-            self.freed.notify_waiters();
-        }
-    }
-}
-
-/// One of them. It knows of no endpoint, so that the connections an endpoint holds do not hold the endpoint.
-#[derive(Debug)]
-pub(crate) struct Place(Arc<Places>);
-
-impl Place {
-    pub(super) fn take(places: &Arc<Places>) -> Option<Self> {
-        let more = |taken| (taken < places.most).then_some(taken + 1);
-        let taken = places.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.ok().map(|_| Self(Arc::clone(places)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
-        self.0.tell();
-    }
-}
-
-/// A request that waits for a connection.
-struct Waiting<'a>(&'a Places);
-
-impl<'a> Waiting<'a> {
-    fn begin(places: &'a Places) -> Option<Self> {
-        if places.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
-            places.waiting.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(Self(places))
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -33,6 +33,10 @@ fn ticks(millis: u64) -> Arc<Ticks> {
     Arc::new(ticks)
 }
 
+fn calling(ticks: &Arc<Ticks>) -> Call<'_> {
+    Call { worker: 0, ticks, client: ClientShare::FREE, upload: None, place: None }
+}
+
 fn request(method: Method) -> Request<RequestBody> {
     let mut request = Request::new(nothing());
     *request.method_mut() = method;
@@ -40,7 +44,7 @@ fn request(method: Method) -> Request<RequestBody> {
 }
 
 async fn ask(upstream: &Upstream, method: Method) -> Result<Bytes, CallFailure> {
-    let response = upstream.call(0, &ticks(0), request(method), || false).await?;
+    let response = upstream.call(calling(&ticks(0)), request(method), || false).await?;
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
@@ -140,7 +144,7 @@ async fn what_may_be_sent_twice_is_sent_over_another_connection() {
 async fn a_request_that_is_dropped_closes_its_connection() {
     let (listener, upstream) = upstream().await;
     let ticks = ticks(0);
-    let call = upstream.call(0, &ticks, request(Method::GET), || false);
+    let call = upstream.call(calling(&ticks), request(Method::GET), || false);
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         serve(&mut stream, b"HTTP/1.1").await;
@@ -163,7 +167,7 @@ async fn an_answer_that_is_dropped_closes_its_connection() {
         stream
     };
     let ticks = ticks(0);
-    let asking = upstream.call(0, &ticks, request(Method::GET), || false);
+    let asking = upstream.call(calling(&ticks), request(Method::GET), || false);
     let (answered, _stream) = tokio::join!(asking, serving);
     assert_eq!(upstream.endpoints[0].counts(), (1, 1));
     drop(answered);

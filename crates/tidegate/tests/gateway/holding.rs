@@ -257,7 +257,7 @@ fn an_upload_whose_caller_leaves_is_noticed_though_its_service_reads_nothing() {
         upstream.url()
     ));
     let mut stream = TcpStream::connect(gateway.address()).unwrap();
-    stream.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n").unwrap();
+    stream.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\nx").unwrap();
     reached.wait();
     // Until nobody takes any more.
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();

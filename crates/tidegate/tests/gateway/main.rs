@@ -28,6 +28,7 @@ mod quick_start;
 mod rates;
 mod semantics;
 mod smuggling;
+mod stalled;
 mod support;
 mod telling;
 mod tls;

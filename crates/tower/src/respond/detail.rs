@@ -36,6 +36,7 @@ impl Detail<'_> {
             Kind::NoRoute => "no route of this gateway takes the request",
             Kind::Unreachable => "the service behind this gateway could not be reached",
             Kind::Silent => "the service behind this gateway did not answer in time",
+            Kind::Stalled => "the body of the request did not come in time",
         })
     }
 

@@ -12,6 +12,7 @@
 //! | no route    | 404  | 12   | the policy sends it nowhere |
 //! | unreachable | 502  | 14   | the upstream could not be asked, or answered nonsense |
 //! | silent      | 504  | 14   | the upstream did not answer in time |
+//! | stalled     | 408  | 4    | the body of the request did not come in time |
 //!
 //! 403 ends when an operator says so. 429 is the caller's doing and 503 is ours: clients back off from the one and may try elsewhere after the
 //! other, so a wrong choice makes them do the wrong thing.
@@ -33,6 +34,7 @@ pub(crate) enum Kind {
     NoRoute,
     Unreachable,
     Silent,
+    Stalled,
 }
 
 impl Kind {
@@ -80,6 +82,7 @@ impl Kind {
             Self::Late | Self::Silent => StatusCode::GATEWAY_TIMEOUT,
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::Unreachable => StatusCode::BAD_GATEWAY,
+            Self::Stalled => StatusCode::REQUEST_TIMEOUT,
         }
     }
 
@@ -89,7 +92,7 @@ impl Kind {
             Self::Blocked => 7,
             Self::Unclear => 3,
             Self::Overloaded | Self::Throttled | Self::Unreachable | Self::Silent => 14,
-            Self::Late => 4,
+            Self::Late | Self::Stalled => 4,
             Self::NoRoute => 12,
         }
     }
@@ -111,6 +114,7 @@ impl Kind {
             Self::Late | Self::Silent => ("about:blank", "Gateway Timeout"),
             Self::NoRoute => ("about:blank", "Not Found"),
             Self::Unreachable => ("about:blank", "Bad Gateway"),
+            Self::Stalled => ("about:blank", "Request Timeout"),
         }
     }
 
@@ -119,7 +123,7 @@ impl Kind {
         match self {
             Self::Quota | Self::Blocked | Self::Throttled => "http_request_denied",
             Self::Concurrency => "connection_limit_reached",
-            Self::Unclear => "http_request_error",
+            Self::Unclear | Self::Stalled => "http_request_error",
             Self::Overloaded => "destination_unavailable",
             Self::Late | Self::Silent => "http_response_timeout",
             Self::NoRoute => "destination_not_found",
@@ -137,7 +141,8 @@ impl Kind {
             | Self::Late
             | Self::NoRoute
             | Self::Unreachable
-            | Self::Silent => false,
+            | Self::Silent
+            | Self::Stalled => false,
         }
     }
 
@@ -152,7 +157,8 @@ impl Kind {
             | Self::Late
             | Self::NoRoute
             | Self::Unreachable
-            | Self::Silent => false,
+            | Self::Silent
+            | Self::Stalled => false,
         }
     }
 }

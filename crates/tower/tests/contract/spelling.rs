@@ -226,6 +226,7 @@ fn without_rule(answers: &mut Answers) {
         Trouble::Unreachable,
         Trouble::Silent,
         Trouble::Busy,
+        Trouble::Stalled,
     ] {
         answers.add_each(&format!("{trouble:?}"), |speech| respond.trouble(trouble, speech));
     }
