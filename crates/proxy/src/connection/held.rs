@@ -35,8 +35,8 @@ const MUCH: usize = 512 * 1024;
 const SMALL: usize = 16 * 1024;
 const SMALLEST: usize = 4 * 1024;
 
-/// What keeping a part costs beside its bytes: small ones would be free otherwise, and come by the thousand.
-const OVERHEAD: usize = 512;
+/// What keeping a part costs beside its bytes, with a margin: small ones would be free otherwise, and come by the thousand.
+const OVERHEAD: usize = 1024;
 
 /// What waits of one answer.
 #[derive(Debug)]
