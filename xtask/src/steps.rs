@@ -114,9 +114,11 @@ const COVERAGE: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// The targets in `fuzz/targets`.
-const FUZZED: [&str; 9] = [
+const FUZZED: [&str; 11] = [
     "policy_toml",
     "policy_yaml",
+    "callers_table",
+    "sent_policy",
     "matchers",
     "client_address",
     "proxy_protocol",
