@@ -4,6 +4,7 @@
 //! the very key that the counters have, and names the same caller.
 
 use std::fmt;
+use std::sync::Arc;
 
 use tidegate_core::Cost;
 use tidegate_core::heavy::Ranking;
@@ -11,7 +12,7 @@ use tidegate_core::keyed::Key;
 
 use super::keys::{Keys, written};
 use super::{Gate, Now};
-use crate::policy::Policy;
+use crate::policy::{KeySource, Policy, Rule};
 
 /// A caller as an operator names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +92,10 @@ impl Gate {
         }
         let rules: Vec<_> = current.plan.rules.iter().map(|ruled| ruled.rule.clone()).collect();
         drop(current);
-        let is_counted = rules.iter().filter(|rule| rule.key.0.len() == 1).any(|rule| {
+        let is_senders = |rule: &&Arc<Rule>| {
+            matches!(rule.key.0.as_slice(), [KeySource::Caller | KeySource::Header(_) | KeySource::ClientIp])
+        };
+        let is_counted = rules.iter().filter(is_senders).any(|rule| {
             let usage = self.counter(&rule.name, CounterName::Fingerprint(key.bits()), now);
             usage.is_some_and(|usage| usage.used > Cost::ZERO)
         });

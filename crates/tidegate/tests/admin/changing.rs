@@ -191,7 +191,7 @@ fn an_override_that_makes_no_sense_is_refused_with_the_words_of_a_policy() {
             "rule of an override is everybody, but must be one whose key tells callers apart",
         ),
     ] {
-        let answer = ask(running.address(), "PUT /api/v1/overrides/ann", body);
+        let answer = ask(running.address(), "PUT /api/v1/overrides/ann?new=1", body);
         assert_eq!((answer.status, answer.detail().as_str()), (status, why));
     }
     let missing =
