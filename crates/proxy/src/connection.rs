@@ -39,7 +39,7 @@ use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
 use crate::ingress;
 use crate::listen::left::Leaves;
-use crate::listen::peer::{Entry, Known};
+use crate::listen::peer::{Entry, KnownPeer};
 use crate::listen::protocol_errors::ProtocolError;
 use crate::listen::{Admittance, ListenerState};
 use crate::upgrade;
@@ -113,7 +113,7 @@ async fn prepare(
     // The first head is awaited from here on, whatever has to come before it.
     let watch = Arc::new(Watch::new(Arc::clone(worker.ticks())));
     let known = entry.known(&mut stream, &worker).await;
-    let Known { admittance, address, is_trusted } =
+    let KnownPeer { admittance, address, is_trusted } =
         known.map_err(|failure| ProtocolError::of_proxy_header(&failure))?;
     let protocols = listener.spec().protocols;
     let (prepared, is_tls) = if let Some(tls) = listener.tls() {

@@ -20,7 +20,7 @@ use crate::connection::watch::{Order, Watch};
 use crate::gateway::Shared;
 use crate::listen::ListenerState;
 use crate::listen::left::has_left;
-use crate::listen::peer::{Entry, Peer};
+use crate::listen::peer::{Entry, PeerKind};
 use crate::settings::Settings;
 use crate::signals::LATE_EVERY;
 use crate::stay::Stays;
@@ -172,8 +172,8 @@ impl Worker {
                     continue;
                 }
             };
-            let peer = Peer::of(&self.settings().server, from.ip());
-            if peer == Peer::Uninvited {
+            let peer = PeerKind::of(&self.settings().server, from.ip());
+            if peer == PeerKind::Uninvited {
                 listener.turn_away();
                 continue;
             }

@@ -27,7 +27,7 @@ use crate::worker::Worker;
 
 /// What the address of a peer alone says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub(crate) enum PeerKind {
     /// It speaks for itself, and is not believed in anything else.
     Stranger,
     /// A trusted proxy: it says in each request for whom it sends.
@@ -38,7 +38,7 @@ pub(crate) enum Peer {
     Uninvited,
 }
 
-impl Peer {
+impl PeerKind {
     pub(crate) fn of(server: &Server, from: IpAddr) -> Self {
         match (server.trusts(from), server.client_address) {
             (true, ClientAddress::ProxyProtocol) => Self::Balancer,
@@ -69,7 +69,7 @@ enum Standing {
 
 /// A connection of which it is known who calls.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownPeer {
     pub(crate) admittance: Admittance,
     pub(crate) address: IpAddr,
     pub(crate) is_trusted: bool,
@@ -80,13 +80,15 @@ impl Entry {
     pub(crate) fn of(
         listener: &Arc<ListenerState>,
         room: Room,
-        (peer, from): (Peer, IpAddr),
+        (peer, from): (PeerKind, IpAddr),
         server: &Server,
     ) -> Option<Self> {
         let standing = match peer {
-            Peer::Balancer => Standing::Unknown(room),
-            Peer::Proxy => Standing::Admitted { admittance: listener.admit(room, None)?, is_trusted: true },
-            Peer::Stranger | Peer::Uninvited => {
+            PeerKind::Balancer => Standing::Unknown(room),
+            PeerKind::Proxy => {
+                Standing::Admitted { admittance: listener.admit(room, None)?, is_trusted: true }
+            }
+            PeerKind::Stranger | PeerKind::Uninvited => {
                 let admittance = listener.admit(room, Some(server.network_of(from)))?;
                 Standing::Admitted { admittance, is_trusted: false }
             }
@@ -98,14 +100,14 @@ impl Entry {
     ///
     /// # Errors
     /// When there is no PROXY header, or its caller has too many connections.
-    pub(crate) async fn known<S>(self, stream: &mut S, worker: &Worker) -> io::Result<Known>
+    pub(crate) async fn known<S>(self, stream: &mut S, worker: &Worker) -> io::Result<KnownPeer>
     where
         S: AsyncRead + Unpin,
     {
         let Self { listener, from, standing } = self;
         let room = match standing {
             Standing::Admitted { admittance, is_trusted } => {
-                return Ok(Known { admittance, address: from, is_trusted });
+                return Ok(KnownPeer { admittance, address: from, is_trusted });
             }
             Standing::Unknown(room) => room,
         };
@@ -117,21 +119,21 @@ impl Entry {
             }
         };
         let settings = worker.settings();
-        let caller = Caller::of(&settings.server, from, named);
+        let caller = NamedCaller::of(&settings.server, from, named);
         let counted = (!caller.is_trusted).then(|| settings.server.network_of(caller.address));
         let admittance = listener.admit(room, counted).ok_or(io::ErrorKind::ConnectionRefused)?;
-        Ok(Known { admittance, address: caller.address, is_trusted: caller.is_trusted })
+        Ok(KnownPeer { admittance, address: caller.address, is_trusted: caller.is_trusted })
     }
 }
 
 /// Who calls behind a balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Caller {
+struct NamedCaller {
     address: IpAddr,
     is_trusted: bool,
 }
 
-impl Caller {
+impl NamedCaller {
     /// Without an address in the header nothing tells the balancer's own checks from callers it cannot name, so such
     /// a connection counts for the balancer and is believed in nothing.
     fn of(server: &Server, balancer: IpAddr, named: Option<IpAddr>) -> Self {
@@ -157,14 +159,14 @@ mod tests {
 
     #[test]
     fn a_peer_is_what_its_address_and_the_policy_say() {
-        let of = |client_address, from: &str| Peer::of(&server(client_address), from.parse().unwrap());
+        let of = |client_address, from: &str| PeerKind::of(&server(client_address), from.parse().unwrap());
         for fields in [ClientAddress::XForwardedFor, ClientAddress::Forwarded] {
-            assert_eq!(of(fields, "10.1.1.1"), Peer::Proxy);
-            assert_eq!(of(fields, "::ffff:10.1.1.1"), Peer::Proxy);
-            assert_eq!(of(fields, "11.1.1.1"), Peer::Stranger);
+            assert_eq!(of(fields, "10.1.1.1"), PeerKind::Proxy);
+            assert_eq!(of(fields, "::ffff:10.1.1.1"), PeerKind::Proxy);
+            assert_eq!(of(fields, "11.1.1.1"), PeerKind::Stranger);
         }
-        assert_eq!(of(ClientAddress::ProxyProtocol, "10.1.1.1"), Peer::Balancer);
-        assert_eq!(of(ClientAddress::ProxyProtocol, "11.1.1.1"), Peer::Uninvited);
+        assert_eq!(of(ClientAddress::ProxyProtocol, "10.1.1.1"), PeerKind::Balancer);
+        assert_eq!(of(ClientAddress::ProxyProtocol, "11.1.1.1"), PeerKind::Uninvited);
     }
 
     #[test]
@@ -176,7 +178,7 @@ mod tests {
         let listener = Arc::new(ListenerState::new(0, spec, None));
         let enter = |ipv6_prefix, from: &str| {
             let server = Server { ipv6_prefix, ..Server::default() };
-            Entry::of(&listener, Room(None), (Peer::Stranger, from.parse().unwrap()), &server)
+            Entry::of(&listener, Room(None), (PeerKind::Stranger, from.parse().unwrap()), &server)
         };
         let first = enter(64, "2001:db8::1");
         assert!(first.is_some());
@@ -196,9 +198,9 @@ mod tests {
     fn a_caller_is_trusted_for_its_own_address_alone() {
         let of = |named: Option<&str>| {
             let named = named.map(|named| named.parse().unwrap());
-            Caller::of(&server(ClientAddress::ProxyProtocol), BALANCER, named)
+            NamedCaller::of(&server(ClientAddress::ProxyProtocol), BALANCER, named)
         };
-        let known = |address: &str, is_trusted| Caller { address: address.parse().unwrap(), is_trusted };
+        let known = |address: &str, is_trusted| NamedCaller { address: address.parse().unwrap(), is_trusted };
         assert_eq!(of(Some("203.0.113.1")), known("203.0.113.1", false));
         assert_eq!(of(Some("10.0.0.7")), known("10.0.0.7", true));
         assert_eq!(of(Some("::ffff:10.0.0.7")), known("::ffff:10.0.0.7", true));
