@@ -95,6 +95,7 @@ fn policy(quota: u32, callers: usize) -> Result<Policy, Invalid> {
         signals: Vec::new(),
         access_log: None,
         log: tidegate_policy::policy::Log::default(),
+        fingerprint_key: None,
     })
 }
 

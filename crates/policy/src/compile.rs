@@ -101,6 +101,7 @@ pub(crate) fn compile(
         signals,
         access_log: telemetry::access_log(document),
         log: telemetry::log(document),
+        fingerprint_key: telemetry::fingerprint_key(document, problems),
     }
 }
 

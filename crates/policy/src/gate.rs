@@ -153,7 +153,22 @@ impl Gate {
     /// When the policy exceeds a bound: 16 rules and shadow values a route, 7 plans a rule, 8 sources a key, 16384
     /// callers' own limits.
     pub fn new(policy: Policy, seed: u64, now: Now) -> Result<Self, Invalid> {
+        Self::with_fingerprints(policy, seed, seed, now)
+    }
+
+    /// The same with a seed of its own for fingerprints, which may be the one of other gates and earlier ones; numbers of
+    /// decisions must not.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_fingerprints(
+        policy: Policy,
+        seed: u64,
+        fingerprints: u64,
+        now: Now,
+    ) -> Result<Self, Invalid> {
         let books = Arc::new(Books::new(seed)?);
+        let seed = fingerprints;
         let keys = Arc::new(Keys::new(seed));
         let (plan, limits) = Builder::new(seed, keys, &[], now).build(policy, &books)?;
         let current = current(1, plan, limits);

@@ -90,6 +90,8 @@ pub struct Policy {
     pub access_log: Option<AccessLog>,
     /// The process's own lines.
     pub log: Log,
+    /// The key of fingerprints; drawn at the start where there is none.
+    pub fingerprint_key: Option<Secret>,
 }
 
 /// Where a criticality is read from.

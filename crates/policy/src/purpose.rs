@@ -89,6 +89,9 @@ pub fn beyond_library(policy: &Policy) -> Vec<Problem> {
     if policy.access_log.is_some() {
         parts.push(("telemetry.access_log".to_owned(), "the service writes its own log"));
     }
+    if policy.fingerprint_key.is_some() {
+        parts.push(("telemetry.fingerprint_key".to_owned(), "whoever makes the gate gives it its seed"));
+    }
     let steered =
         "nobody measures for the layer; measure and tell `Gate::steer`, and make it by `GateLayer::new`";
     if !policy.signals.is_empty() {

@@ -199,6 +199,8 @@ fn needs_restart(running: &Policy, wanted: &Policy) -> Option<&'static str> {
     } else if running.access_log.as_ref().map(|log| &log.to) != wanted.access_log.as_ref().map(|log| &log.to)
     {
         Some("the access log goes elsewhere")
+    } else if running.fingerprint_key != wanted.fingerprint_key {
+        Some("`fingerprint_key` of `telemetry` differs")
     } else {
         None
     }

@@ -9,7 +9,9 @@
 //! policy has its certificates, its token and its sockets already, so then the language alone is judged.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
 use std::fs::OpenOptions;
+use std::hash::Hasher;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,6 +30,8 @@ pub(crate) struct Belongings {
     /// Certificates and keys by listener.
     pub(crate) tls: BTreeMap<String, Pem>,
     pub(crate) token: Option<Token>,
+    /// What fingerprints are made with, unless it is drawn.
+    pub(crate) fingerprints: Option<u64>,
 }
 
 /// A policy that can be carried out.
@@ -119,8 +123,15 @@ fn belongings(policy: &Policy, files: &Files) -> (Belongings, Vec<Problem>) {
             None
         }
     };
+    let fingerprints = match fingerprints(policy, &folder) {
+        Ok(seed) => seed,
+        Err(problem) => {
+            problems.push(*problem);
+            None
+        }
+    };
     problems.extend(log(policy, &folder));
-    (Belongings { tls, token }, problems)
+    (Belongings { tls, token, fingerprints }, problems)
 }
 
 fn pem(named: &Tls, folder: &Path, path: &str) -> Result<Pem, Vec<Problem>> {
@@ -169,6 +180,38 @@ fn token(policy: &Policy, folder: &Path) -> Result<Option<Token>, Box<Problem>> 
     read.map(Some).map_err(|bad| {
         Box::new(no_file(Code::BadToken, &format!("server.admin_token.{key}"), bad.to_string()))
     })
+}
+
+/// The seed of fingerprints: a hash of the key by SipHash-1-3, whose own key is fixed. The key is the secret, and its length is
+/// what makes it hard to guess.
+fn fingerprints(policy: &Policy, folder: &Path) -> Result<Option<u64>, Box<Problem>> {
+    const SHORTEST: usize = 16;
+    let path = "telemetry.fingerprint_key";
+    let (key, from, read) = match &policy.fingerprint_key {
+        None => return Ok(None),
+        Some(Secret::Env(name)) => {
+            ("env", format!("${name}"), std::env::var(name).map_err(|problem| problem.to_string()))
+        }
+        Some(Secret::File(name)) => {
+            let file = folder.join(name);
+            let read = std::fs::read_to_string(&file).map_err(|problem| problem.to_string());
+            ("file", file.display().to_string(), read)
+        }
+    };
+    let bad = |why: String| {
+        let message = format!("the key of fingerprints in {from} {why}");
+        Box::new(
+            Problem::new(Code::BadToken, message).path(format!("{path}.{key}")).label("say where the key is"),
+        )
+    };
+    let secret = read.map_err(|problem| bad(format!("cannot be read: {problem}")))?;
+    let secret = secret.trim();
+    if secret.len() < SHORTEST {
+        return Err(bad(format!("has fewer than {SHORTEST} bytes")));
+    }
+    let mut hasher = DefaultHasher::new();
+    hasher.write(secret.as_bytes());
+    Ok(Some(hasher.finish()))
 }
 
 /// The file of the access log, where it could not be written. It is not created.

@@ -87,7 +87,8 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
     limits::raise();
     let access_log = access_log::start(policy.access_log.as_ref(), &files.folder())?;
     let certificates = Certificates::new(files.folder(), belongings.tls.clone());
-    let (gateway, clock) = match start(policy, belongings.tls, access_log.as_ref(), &files)? {
+    let started = start(policy, belongings.tls, access_log.as_ref(), belongings.fingerprints, &files)?;
+    let (gateway, clock) = match started {
         Started::Serves(gateway, clock) => (gateway, clock),
         Started::Kept(problem) => return kept(&files, problem, errors),
     };
@@ -134,6 +135,7 @@ fn start(
     policy: Policy,
     tls: certificates::Read,
     log: Option<&access_log::AccessLog>,
+    fingerprints: Option<u64>,
     files: &Files,
 ) -> Result<Started, crate::Problem> {
     let clock = SystemClock::new();
@@ -143,7 +145,7 @@ fn start(
     tell_useless(&sockets, &policy);
     let names: Vec<String> = policy.listeners.iter().map(|listener| listener.name.clone()).collect();
     let gateway = Gateway::start(Parts {
-        gate: Arc::new(Gate::new(policy, seed, clock.now())?),
+        gate: Arc::new(Gate::with_fingerprints(policy, seed, fingerprints.unwrap_or(seed), clock.now())?),
         clock,
         tls,
         sockets,

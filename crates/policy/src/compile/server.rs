@@ -23,7 +23,10 @@ pub(super) fn compile(document: &PolicyDoc, admin: Option<SocketAddr>, problems:
     let prefix = count(written.ipv6_prefix.as_ref(), 1..=128, "server.ipv6_prefix", problems);
     Server {
         admin: admin.or(written.admin.as_ref().map(|field| field.value)),
-        admin_token: written.admin_token.as_ref().and_then(|field| secret(field, problems)),
+        admin_token: written
+            .admin_token
+            .as_ref()
+            .and_then(|field| secret(field, "server.admin_token", "\"TIDEGATE_TOKEN\"", problems)),
         workers: count(written.workers.as_ref(), 1..=1_024, "server.workers", problems),
         drain: written.drain.as_ref().map_or(default.drain, |field| field.value.duration),
         drain_delay: written.drain_delay.as_ref().map_or(default.drain_delay, |field| field.value.duration),
@@ -68,28 +71,36 @@ fn open_admin(written: Option<&ServerDoc>, told: Option<SocketAddr>, problems: &
     });
 }
 
-fn secret(field: &Field<SecretDoc>, problems: &mut Problems) -> Option<Secret> {
-    let path = "server.admin_token";
+/// Where a secret is, by the path of its key and a variable that could hold it.
+pub(super) fn secret(
+    field: &Field<SecretDoc>,
+    path: &str,
+    variable: &str,
+    problems: &mut Problems,
+) -> Option<Secret> {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    let what = if name == "admin_token" { "token" } else { "key" };
     for (key, written) in [("env", &field.value.env), ("file", &field.value.file)] {
         if let Some(empty) = written.as_ref().filter(|written| written.value.is_empty()) {
-            let problem = Problem::new(Code::BadName, format!("`{key}` of `admin_token` is empty"));
-            problems
-                .push(problem.at(empty.span).path(format!("{path}.{key}")).label("say where the token is"));
+            let problem = Problem::new(Code::BadName, format!("`{key}` of `{name}` is empty"));
+            let problem = problem.at(empty.span).path(format!("{path}.{key}"));
+            problems.push(problem.label(format!("say where the {what} is")));
         }
     }
     match (&field.value.env, &field.value.file) {
         (Some(env), None) => Some(Secret::Env(env.value.clone())),
         (None, Some(file)) => Some(Secret::File(file.value.clone())),
         (Some(_), Some(file)) => {
-            let message = "`admin_token` has both `env` and `file`";
+            let message = format!("`{name}` has both `env` and `file`");
             let problem = Problem::new(Code::TwoPlaces, message).at(file.key_span);
             problems.push(problem.path(path).label("remove one of them"));
             None
         }
         (None, None) => {
             if !problems.mentions(path) {
-                let problem = Problem::new(Code::MissingKey, "`admin_token` does not say where the token is");
-                let entry = problems.inner_entry("admin_token", "env", "\"TIDEGATE_TOKEN\"");
+                let message = format!("`{name}` does not say where the {what} is");
+                let problem = Problem::new(Code::MissingKey, message);
+                let entry = problems.inner_entry(name, "env", variable);
                 problems.push(problem.at(field.key_span).path(path).label(format!("write {entry}")));
             }
             None

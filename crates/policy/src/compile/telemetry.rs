@@ -1,7 +1,9 @@
 //! What is written about requests, and about the process itself.
 
+use super::server::secret;
 use crate::document::top::{AccessLogDoc, LogAlwaysWord, LogFormWord, LogLevelWord, PolicyDoc};
-use crate::policy::{AccessLog, Log, LogAlways, LogForm, LogFormat, LogLevel, LogTarget};
+use crate::policy::{AccessLog, Log, LogAlways, LogForm, LogFormat, LogLevel, LogTarget, Secret};
+use crate::problem::Problems;
 
 pub(super) fn access_log(document: &PolicyDoc) -> Option<AccessLog> {
     let telemetry = document.telemetry.as_ref()?;
@@ -26,6 +28,12 @@ pub(super) fn log(document: &PolicyDoc) -> Log {
             Some(LogLevelWord::Debug) => LogLevel::Debug,
         },
     }
+}
+
+/// Where the key of fingerprints is.
+pub(super) fn fingerprint_key(document: &PolicyDoc, problems: &mut Problems) -> Option<Secret> {
+    let field = document.telemetry.as_ref()?.value.fingerprint_key.as_ref()?;
+    secret(field, "telemetry.fingerprint_key", "\"TIDEGATE_FINGERPRINT_KEY\"", problems)
 }
 
 fn compile(written: &AccessLogDoc) -> AccessLog {

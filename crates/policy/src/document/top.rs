@@ -7,7 +7,7 @@ use tidegate_core::Criticality;
 use super::read::{Either, Field, Named, OneOrList};
 use super::route::{MatchDoc, RouteDoc};
 use super::rule::RuleDoc;
-use super::server::{ListenerDoc, ServerDoc, StoreDoc};
+use super::server::{ListenerDoc, SecretDoc, ServerDoc, StoreDoc};
 use super::upstream::UpstreamDoc;
 use super::values::CallerSource;
 use super::{choice, section};
@@ -153,6 +153,8 @@ section! {
         access_log "access_log": AccessLogDoc, Nothing("none is written"), "{ format = \"json\", to = \"stdout\" }", Built;
         /// The process's own lines, on standard error.
         log "log": LogDoc, EachDefault, "{ format = \"text\", level = \"info\" }", Built;
+        /// The key of fingerprints: of at least 16 bytes, and the same on all instances whose fingerprints are to agree.
+        fingerprint_key "fingerprint_key": SecretDoc, Nothing("another one is drawn at every start"), "{ env = \"TIDEGATE_FINGERPRINT_KEY\" }", Built;
         /// Where traces are sent to.
         otlp "otlp": String, Nothing("none are sent"), "\"http://otel-collector:4317\"", NotYet;
     }

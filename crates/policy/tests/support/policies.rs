@@ -142,6 +142,7 @@ pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
         signals: Vec::new(),
         access_log: None,
         log: tidegate_policy::policy::Log::default(),
+        fingerprint_key: None,
     }
 }
 

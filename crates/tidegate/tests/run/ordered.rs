@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::gateway::support::{H2Client, Upstream};
+use crate::gateway::support::{Gateway, H2Client, Upstream, refused_to_start};
 use crate::operated::Operated;
 use crate::published::assert_is;
 
@@ -227,4 +227,27 @@ fn every_change_is_kept_with_who_and_what_and_said_in_the_log() {
     let refused = gateway.ask("PATCH", "/api/v1/rules/none", r#"{"mode": "shadow"}"#);
     assert_eq!(refused.status(), 404);
     assert_eq!(gateway.get("/api/v1/changes")["changes"].as_array().unwrap().len(), 5, "nothing changed");
+}
+
+#[test]
+fn with_a_key_fingerprints_outlast_the_process_and_numbers_of_decisions_do_not_repeat() {
+    let upstream = Upstream::ok();
+    let seen = |key: &str| {
+        let policy = POLICY.replace("mode  = \"disabled\"", "");
+        let with_key = format!("{policy}\n[telemetry]\nfingerprint_key = {{ file = \"key\" }}\n");
+        let policy = crate::operated::policy(&upstream, &with_key);
+        let gateway = Operated::of(Gateway::start_with(&policy, &[("key", key)]));
+        assert_eq!(status(&gateway, "/", "ann"), 200);
+        let decision = gateway.get("/api/v1/decisions?n=1")["decisions"][0].clone();
+        (decision["fingerprint"].as_str().unwrap().to_owned(), decision["id"].as_str().unwrap().to_owned())
+    };
+    let (one, again, other) =
+        (seen("a-key-of-16-bytes\n"), seen("a-key-of-16-bytes"), seen("another-key-of-16"));
+    assert_eq!(one.0, again.0);
+    assert_ne!(one.0, other.0);
+    assert_ne!(one.1, again.1);
+    let short = "listen = \"127.0.0.1:0\"\nupstream = \"http://127.0.0.1:9\"\n[telemetry]\nfingerprint_key = { file = \"key\" }\n";
+    let (code, said) = refused_to_start(short, &[("key", "short")]);
+    assert_eq!(code, 78);
+    assert!(said.contains("the key of fingerprints in key has fewer than 16 bytes"), "{said}");
 }
