@@ -52,6 +52,22 @@ fn free() -> Adaptive {
     limiter(Bounds::new(2..=400).expect("bounds in order"))
 }
 
+/// The same once its first window has closed, so that it knows what a request takes without load.
+fn settled() -> Adaptive {
+    let bounds = Bounds::new(2..=400).expect("bounds in order");
+    let objective = Objective::half_of(Duration::from_secs(5)).expect("a time-out");
+    let opened = Moment::ORIGIN;
+    let limiter = Adaptive::new(Controller::new(Vegas, bounds, objective), Windowing::default(), opened);
+    let pass = |begun: Moment, ended: Moment| {
+        let permit = limiter.admit(begun, LEVEL).admitted().expect("places are free");
+        permit.complete(ended, Outcome::Ok);
+    };
+    (0..100).for_each(|_| pass(opened, opened.plus(Duration::from_micros(10))));
+    pass(opened, moment(0));
+    assert!(limiter.baseline().is_some());
+    limiter
+}
+
 fn full() -> Adaptive {
     let limiter = limiter(Bounds::exactly(1).expect("one place"));
     // Never given back.
@@ -60,7 +76,8 @@ fn full() -> Adaptive {
 }
 
 #[library_benchmark]
-#[bench::taken_and_given_back(setup = free, config = at_most(324_000))]
+#[bench::taken_and_given_back(setup = settled, config = at_most(324_000))]
+#[bench::in_the_first_window(setup = free, config = at_most(363_000))]
 fn place(limiter: Adaptive) -> Adaptive {
     for number in 1..=REQUESTS {
         if let Some(permit) = limiter.admit(moment(number), black_box(LEVEL)).admitted() {

@@ -16,7 +16,7 @@
 //! **On the way up from a cold start** a window is looked at every sixteenth of its length, and closes early if it says
 //! enough to double the limit.
 //!
-//! **Until the baseline is known** pictures say too what requests took in which crowd, which is another 2 KB each; see
+//! **Until the baseline is known** pictures say too what requests took in which crowd, which is another 8 KB each; see
 //! [`Window::unloaded`](super::Window::unloaded).
 //!
 //! Memory: five pictures of 2 KB, four stocks of a line, the last 16 changes, and nothing for a place in flight but its

@@ -34,12 +34,10 @@ use std::time::Duration;
 
 use crate::units::nanos_of;
 
-/// 2^10 ns is 1 µs, and 2^38 ns is 275 s, as for [`Histogram`](super::histogram::Histogram).
-const FIRST_DOUBLING: u32 = 10;
-const DOUBLINGS: usize = 28;
-
-/// Doublings of what is in flight: places are counted in 16 bits, and limits can be exceeded a little.
-const CROWDS: usize = 17;
+/// Doublings of a time in nanoseconds and of what is in flight: all there are, for counting a request is on its way, and
+/// holding numbers within fewer would cost more than the memory, which is given back when the baseline is known.
+const DOUBLINGS: usize = 64;
+const CROWDS: usize = 32;
 
 /// As many endings as the shortest window may have.
 const LEAST: u32 = 10;
@@ -49,18 +47,24 @@ const LEAST: u32 = 10;
 const CONTRAST: u32 = 2;
 
 /// How often each latency was seen, for each number in flight; both by doublings.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Crowds {
     counts: [Counts; CROWDS],
 }
 
 type Counts = [u32; DOUBLINGS];
 
+impl Default for Crowds {
+    fn default() -> Self {
+        Self { counts: [[0; DOUBLINGS]; CROWDS] }
+    }
+}
+
 impl Crowds {
     pub(crate) fn add(&mut self, in_flight: u32, took: Duration) {
-        let crowd = place(in_flight.max(1).ilog2(), CROWDS);
-        let doubling = nanos_of(took).max(1 << FIRST_DOUBLING).ilog2() - FIRST_DOUBLING;
-        let count = &mut self.counts[crowd][place(doubling, DOUBLINGS)];
+        let crowd = (in_flight | 1).ilog2() as usize;
+        let doubling = (nanos_of(took) | 1).ilog2() as usize;
+        let count = &mut self.counts[crowd][doubling];
         *count = count.saturating_add(1);
     }
 
@@ -71,7 +75,7 @@ impl Crowds {
     /// What a request takes without load, if the window shows it.
     pub(crate) fn unloaded(&self, max_in_flight: u32) -> Option<Duration> {
         // Up to a power of two, so that all of them are fewer than half.
-        let few = place(max_in_flight.saturating_add(1).ilog2(), CROWDS).saturating_sub(1);
+        let few = (max_in_flight.saturating_add(1).ilog2() as usize).saturating_sub(1);
         let (few, all) = (self.found_in(few), self.found_in(CROWDS));
         let is_enough = total(&few) >= u64::from(LEAST);
         let is_clear = |of: fn(&Counts) -> Option<Duration>| {
@@ -89,10 +93,6 @@ impl Crowds {
     }
 }
 
-fn place(doubling: u32, places: usize) -> usize {
-    usize::try_from(doubling).map_or(places - 1, |doubling| doubling.min(places - 1))
-}
-
 fn add(mine: &mut Counts, theirs: &Counts) {
     mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
 }
@@ -103,15 +103,15 @@ fn total(counts: &Counts) -> u64 {
 
 /// The mean, as if all in a doubling were in its middle.
 fn mean(counts: &Counts) -> Option<Duration> {
-    let middle = |doubling: u32| 3_u64 << (doubling - 1);
-    let sums = (FIRST_DOUBLING..).zip(counts).map(|(at, count)| middle(at).saturating_mul((*count).into()));
+    let middle = |doubling: u32| (1_u64 << doubling) + (1 << doubling) / 2;
+    let sums = (0..).zip(counts).map(|(at, count)| middle(at).saturating_mul((*count).into()));
     sums.fold(0, u64::saturating_add).checked_div(total(counts)).map(Duration::from_nanos)
 }
 
 /// The median, as if all in a doubling lay in it evenly.
 fn median(counts: &Counts) -> Option<Duration> {
     let mut rank = total(counts).checked_sub(1)? / 2; // this many are smaller
-    for (doubling, count) in (FIRST_DOUBLING..).zip(counts.map(u64::from)) {
+    for (doubling, count) in (0_u32..).zip(counts.map(u64::from)) {
         if rank < count {
             let low = 1_u64 << doubling;
             // Parts before the product, which would leave 64 bits.
