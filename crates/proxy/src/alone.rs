@@ -51,6 +51,11 @@ impl Patience {
         Self { grace, longest: is_counted.then_some(longest) }
     }
 
+    /// From when its body has broken off: the connection is closed, of which the upstream has to hear.
+    pub(crate) fn for_broken_off(self) -> Self {
+        Self { longest: None, ..self }
+    }
+
     /// From when the head of its answer has come; none ends it at once.
     pub(crate) fn for_body(self, head: &HeaderMap) -> Option<Self> {
         let longest = self.longest?;

@@ -13,7 +13,7 @@ use tidegate_tower::{Admission, Clock};
 
 use super::answer::{AnswerBody, Ticket};
 use super::heard::Heard;
-use super::unbroken::{Sent, Unbroken};
+use super::unbroken::{Sent, Unbroken, linger};
 use super::visit::{Hold, Visit};
 use super::way::Way;
 use crate::alone::Patience;
@@ -151,7 +151,7 @@ impl Forward {
         let sent = Passed { settings, speech, admission, ticket };
         match answered {
             Ok(response) => sent.answered(response, alone, is_upgrade),
-            Err(failure) => sent.failed(failure),
+            Err(failure) => sent.failed(failure, alone),
         }
     }
 }
@@ -198,20 +198,32 @@ impl Passed {
     }
 
     /// The upstream has not answered.
-    fn failed(mut self, failure: CallFailure) -> Response<AnswerBody> {
+    fn failed(mut self, failure: CallFailure, alone: Patience) -> Response<AnswerBody> {
         if matches!(
             failure,
             CallFailure::Broken | CallFailure::Silent | CallFailure::CallerGone | CallFailure::Stalled
         ) {
             self.admission.unheard();
         }
-        self.trouble(match failure {
-            CallFailure::Unconnected | CallFailure::Broken => Trouble::Unreachable,
-            CallFailure::Silent => Trouble::Silent,
-            CallFailure::Busy => Trouble::Busy,
-            CallFailure::CallerGone => BROKEN_OFF,
-            CallFailure::Stalled => Trouble::Stalled,
-        })
+        match failure {
+            CallFailure::Unconnected | CallFailure::Broken => self.trouble(Trouble::Unreachable),
+            CallFailure::Silent => self.trouble(Trouble::Silent),
+            CallFailure::Busy => self.trouble(Trouble::Busy),
+            CallFailure::CallerGone => self.incomplete(BROKEN_OFF, alone),
+            CallFailure::Stalled => self.incomplete(Trouble::Stalled, alone),
+        }
+    }
+
+    /// The upstream was asked, and the rest of the request will not come.
+    fn incomplete(self, trouble: Trouble, alone: Patience) -> Response<AnswerBody> {
+        if !self.admission.holds_place() {
+            return self.trouble(trouble);
+        }
+        let Self { settings, speech, admission, mut ticket } = self;
+        let response = settings.respond.trouble(trouble, speech);
+        ticket.status(response.status());
+        linger(admission, alone);
+        response.map(|text| AnswerBody::text(text, ticket))
     }
 
     /// An answer of ours.

@@ -21,7 +21,7 @@
 //! saved by leaving before it. Where a request holds such a place or owes such a cost, its end is
 //! [waited for](crate::alone) beyond the grace, for as long as the upstream may take for any answer.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -66,11 +66,22 @@ impl Sent {
                     alone(unwanted(body), patience).await;
                 }
             }
-            Err(
-                CallFailure::Silent | CallFailure::Broken | CallFailure::CallerGone | CallFailure::Stalled,
-            ) => drop(self.admission),
+            Err(CallFailure::CallerGone | CallFailure::Stalled) => linger(self.admission, self.patience),
+            Err(CallFailure::Silent | CallFailure::Broken) => drop(self.admission),
             Err(CallFailure::Unconnected | CallFailure::Busy) => self.admission.unasked(),
         }
+    }
+}
+
+/// Holds the places of a request whose body broke off, so that a caller who breaks off again and again has no more at
+/// work than a rule allows: some services begin their work with the head.
+pub(super) fn linger(admission: Admission, patience: Patience) {
+    if admission.holds_place() {
+        let held = async move {
+            let _held = admission;
+            pending::<()>().await;
+        };
+        go_on(held, patience.for_broken_off());
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use http::Request;
 use tidegate_load::service::{Faults, Service, Spec, Work};
 
+use crate::frames::{DATA, END_HEADERS, HEADERS, Peer, RST_STREAM, frame, get};
 use crate::support::{Answer, Gateway, H2Client, Latch, Upstream, full, request, until};
 
 /// Longer than work goes on without its caller where nothing depends on its end.
@@ -288,4 +289,38 @@ fn who_stops_a_large_download_has_a_place_again_at_once() {
     let gateway = before(&upstream.url(), "", "[rule.in_flight]\nlimit = 1");
     leave_in_the_middle(&gateway, false);
     until(|| gateway.get("/", &[]).status() == 200);
+}
+
+#[test]
+fn an_upload_that_breaks_off_holds_its_place_until_the_service_can_have_heard_of_it() {
+    for is_h2 in [false, true] {
+        let latch = Latch::default();
+        let held = latch.clone();
+        let upstream = Upstream::scripted(move |wire| {
+            while let Some(head) = wire.head() {
+                if head.first_line.contains("/held") {
+                    return held.wait();
+                }
+                wire.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        let gateway = before(&upstream.url(), "", "[rule.in_flight]\nlimit = 1");
+        let begun = if is_h2 {
+            let mut peer = Peer::connect(gateway.address(), &[]);
+            let open = frame(HEADERS, END_HEADERS, 1, &get("/held"));
+            peer.send(&[open, frame(DATA, 0, 1, b"hello")].concat());
+            until(|| upstream.bytes() > 0);
+            peer.send(&frame(RST_STREAM, 0, 1, &8_u32.to_be_bytes()));
+            Instant::now()
+        } else {
+            let mut client = gateway.connect();
+            client.send("POST /held HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+            until(|| upstream.bytes() > 0);
+            client.cut();
+            Instant::now()
+        };
+        until(|| gateway.get("/", &[]).status() == 200);
+        assert!(begun.elapsed() > Duration::from_millis(400), "after {:?}", begun.elapsed());
+        latch.open();
+    }
 }
