@@ -39,8 +39,8 @@ pub enum Request {
     Completions(Shell),
     /// Serve as a gateway.
     Run(Run),
-    /// Print the manual page.
-    Man,
+    /// Print the manual page, or write one for each command into a folder.
+    Man(Option<PathBuf>),
 }
 
 /// What `demo` was asked.
@@ -112,7 +112,7 @@ where
         Some(("schema", _)) => Ok(Request::Schema),
         Some(("init", given)) => Ok(Request::Init(path(given, "FILE"))),
         Some(("completions", given)) => Ok(Request::Completions(shell(given))),
-        Some(("man", _)) => Ok(Request::Man),
+        Some(("man", given)) => Ok(Request::Man(given.get_one::<PathBuf>("DIR").cloned())),
         Some(_) | None => Err(command.error(ErrorKind::MissingSubcommand, "a command is missing")),
     }
 }
@@ -209,8 +209,9 @@ pub fn command() -> Command {
         )
         .subcommand(
             Command::new("man")
-                .about("Print the manual page")
-                .after_help("Example:\n  tidegate man > /usr/local/share/man/man1/tidegate.1"),
+                .about("Print the manual page, or write one for each command into a folder")
+                .arg(Arg::new("DIR").value_parser(value_parser!(PathBuf)).help("The folder"))
+                .after_help("Example:\n  tidegate man /usr/local/share/man/man1\n  tidegate man | man -l -"),
         )
 }
 

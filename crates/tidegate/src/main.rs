@@ -55,7 +55,7 @@ fn carry_out(request: &Request) -> Result<Ended, Problem> {
         Request::Schema => print::schema(&mut page)?,
         Request::Init(file) => init::write(file, &mut page)?,
         Request::Completions(shell) => print::completions(*shell, &mut page)?,
-        Request::Man => print::man(&mut page)?,
+        Request::Man(folder) => print::man(folder.as_deref(), &mut page)?,
     };
     page.flush()?;
     Ok(ended)

@@ -86,4 +86,14 @@ fn what_shells_and_editors_need_is_printed() {
         assert!(text(&tidegate(&["completions", shell])).contains("explain"), "{shell}");
     }
     assert!(text(&tidegate(&["man"])).contains(".TH tidegate 1"));
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("man");
+    fs::create_dir_all(&folder).unwrap();
+    text(&tidegate(&["man", folder.to_str().unwrap()]));
+    for page in ["tidegate", "tidegate-run", "tidegate-check", "tidegate-ctl", "tidegate-ctl-policy-confirm"]
+    {
+        let written = fs::read_to_string(folder.join(page).with_extension("1")).unwrap();
+        assert!(written.contains(&format!(".TH {page} 1")), "{page}");
+    }
+    let nowhere = tidegate(&["man", folder.join("none").to_str().unwrap()]);
+    assert_eq!(nowhere.status.code(), Some(1), "{nowhere:?}");
 }

@@ -46,6 +46,10 @@ fn ten_times_too_much_is_borne_and_a_refusal_is_explained() {
     {
         assert!(page.contains(told), "{told} in\n{page}");
     }
-    let seconds = page.lines().filter(|line| line.contains(" s  flood")).count();
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    let table: Vec<&str> = page.lines().rev().take(24).collect();
+    assert!(table[0].trim_start().starts_with("served of all"), "the table is the last thing:\n{page}");
+    assert!(table.iter().any(|line| line.ends_with("behind Tidegate")), "all of it:\n{page}");
+    let seconds = page.lines().filter(|line| line.contains(" s flood")).count();
     assert!(seconds >= 3, "about a line a second in\n{page}");
 }

@@ -1,10 +1,11 @@
 //! What is printed as it is: the schema, completions, the manual page.
 
 use std::io::Write;
+use std::path::Path;
 
 use clap_complete::Shell;
 
-use super::Ended;
+use super::{Ended, Failure};
 use crate::cli;
 
 /// Writes the JSON Schema of policy files.
@@ -28,11 +29,18 @@ pub fn completions(shell: Shell, page: &mut dyn Write) -> Result<Ended, crate::P
     Ok(Ended::Done)
 }
 
-/// Writes the manual page.
+/// Writes the manual page, or into a folder one for each command.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn man(mut page: &mut dyn Write) -> Result<Ended, crate::Problem> {
-    clap_mangen::Man::new(cli::command()).render(&mut page)?;
+/// When one cannot be written.
+pub fn man(folder: Option<&Path>, mut page: &mut dyn Write) -> Result<Ended, crate::Problem> {
+    let Some(folder) = folder else {
+        clap_mangen::Man::new(cli::command()).render(&mut page)?;
+        return Ok(Ended::Done);
+    };
+    let written = clap_mangen::generate_to(cli::command(), folder);
+    written
+        .map_err(|problem| Failure::new(format!("{} cannot be written to: {problem}", folder.display())))?;
+    writeln!(page, "wrote a page for each command to {}", folder.display())?;
     Ok(Ended::Done)
 }

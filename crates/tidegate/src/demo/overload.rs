@@ -27,7 +27,7 @@ use tidegate_scenario::Effort;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Problem;
-use crate::commands::{Ended, Failure};
+use crate::commands::Ended;
 use crate::run::limits;
 
 use closing::Closing;
@@ -134,6 +134,9 @@ impl Phase {
 /// How long a worker takes for a request.
 const WORK: Duration = Duration::from_millis(20);
 
+/// What is said of a machine on which the difference cannot be seen.
+const TOO_BUSY: &str = "This machine is too busy to show anything: the gateway made no clear difference.";
+
 const CALM: f64 = 0.5;
 const FLOOD: f64 = 10.0;
 
@@ -148,33 +151,30 @@ const LEVELS: [(&str, f64); 4] =
 /// Shows it.
 ///
 /// # Errors
-/// When a socket cannot be had, the page cannot be written, or the gateway made no clear difference.
+/// When a socket cannot be had, or the page cannot be written.
 pub fn write(page: &mut dyn Write, show: &Show) -> Result<Ended, Problem> {
     limits::raise();
     let interrupt = Interrupt::watch()?;
     introduction(page, show)?;
     let Some(played) = play(page, show, &interrupt)? else { return Ok(Ended::Interrupted) };
-    writeln!(page)?;
     let forwarded = cost::of_forwarding(show, &interrupt)?;
     if interrupt.came() {
         return Ok(Ended::Interrupted);
     }
     let cost = Micros::of(played.flood, forwarded);
     let closing = Closing { without: played.without, behind: played.behind, cost };
-    closing.write(page, show)?;
     if let Some(shown) = played.refusal {
         shown.write(page)?;
     }
-    writeln!(
-        page,
-        "\nNext: `tidegate init` writes a policy, `tidegate run` serves it, `tidegate demo --quotas` shows"
-    )?;
-    writeln!(page, "what each kind of quota does.")?;
-    page.flush()?;
+    writeln!(page, "\nNext: `tidegate init` writes a policy, `tidegate run` serves it, and")?;
+    writeln!(page, "`tidegate demo --quotas` shows what each kind of quota does.\n")?;
+    // The last thing, for it is what stays on the screen.
+    closing.write(page, show)?;
     if !closing.is_better() {
-        return Err(Failure::new("the gateway made no clear difference here; is the machine busy?").into());
+        writeln!(page, "{TOO_BUSY}")?;
     }
-    Ok(Ended::Done)
+    page.flush()?;
+    Ok(if closing.is_better() { Ended::Done } else { Ended::Failed })
 }
 
 /// What came of the show.
@@ -226,24 +226,18 @@ fn introduction(page: &mut dyn Write, show: &Show) -> io::Result<()> {
     let flood = capacity * FLOOD;
     writeln!(
         page,
-        "Tidegate: a service that can do {capacity:.0} requests a second, and callers who want {flood:.0}.\n"
+        "Tidegate: a service for {capacity:.0} requests a second, and callers who want {flood:.0}.\n"
     )?;
     let seconds = [show.before, show.flood, show.after].map(|time| time.as_secs_f64());
     let [before, flood, after] = seconds;
     let patience = PATIENCE.as_millis();
+    writeln!(page, "Two such services side by side, one of them behind a gateway. Both get the same:")?;
     writeln!(
         page,
-        "Two such services side by side, one of them behind a gateway. Both get the same requests:"
+        "{before:.0} s of half of what they can do, {flood:.0} s of ten times as much, {after:.0} s of half again."
     )?;
-    writeln!(
-        page,
-        "{before:.0} s of half of what they can do, {flood:.0} s of ten times as much, {after:.0} s of half of it again."
-    )?;
-    writeln!(
-        page,
-        "Whoever has no answer after {patience} ms gives up. Critical requests and above would fit: 6 of 100,"
-    )?;
-    writeln!(page, "which is 0.6 of the capacity.\n")?;
+    writeln!(page, "Whoever has no answer after {patience} ms gives up. Critical requests and above would")?;
+    writeln!(page, "fit: they are 6 of 100, which is 0.6 of the capacity.\n")?;
     page.flush()
 }
 

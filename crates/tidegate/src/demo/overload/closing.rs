@@ -32,7 +32,7 @@ impl Closing {
 
     pub(super) fn write(&self, page: &mut dyn Write, show: &Show) -> io::Result<()> {
         let mut row = |what: &str, left: String, right: String| {
-            writeln!(page, "{}", format!("{what:<46}{left:>18}{right:>18}").trim_end())
+            writeln!(page, "{}", format!("{what:<44}{left:>17}{right:>17}").trim_end())
         };
         let (without, behind) = (&self.without, &self.behind);
         row("", "without Tidegate".to_owned(), "behind Tidegate".to_owned())?;

@@ -110,10 +110,14 @@ fn readable(answer: &str) -> String {
     parsed.map_or_else(|| answer.trim_end().to_owned(), |(head, body)| format!("{head}\n\n{body:#}"))
 }
 
+/// How much of a line fits into the usual width of a terminal beside the margin.
+const WIDTH: usize = 78;
+
 fn indented(text: &str) -> String {
-    text.trim_end()
-        .lines()
-        .map(|line| format!("  {line}").trim_end().to_owned())
-        .collect::<Vec<_>>()
-        .join("\n")
+    let lines = text.trim_end().lines().flat_map(|line| {
+        let chars: Vec<char> = line.chars().collect();
+        let parts: Vec<String> = chars.chunks(WIDTH).map(|part| part.iter().collect()).collect();
+        if parts.is_empty() { vec![String::new()] } else { parts }
+    });
+    lines.map(|line| format!("  {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }

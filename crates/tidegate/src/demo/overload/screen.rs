@@ -129,9 +129,9 @@ fn picture(frame: &Frame, show: &Show) -> String {
 }
 
 fn heading() -> String {
-    let side = format!("{:>9}{:>10}{:>11}{:>9}", "answered", "critical", "sheddable", "waiting");
-    let sides = format!("{:15}{:^39}  {:^39}", "", "without Tidegate", "behind Tidegate");
-    format!("{}\n{:15}{side}  {side}\n", sides.trim_end(), "")
+    let side = format!("{:>8}{:>9}{:>10}{:>6}", "answers", "critical", "sheddable", "queue");
+    let sides = format!("{:12}{:^33}{:^33}", "", "without Tidegate", "behind Tidegate");
+    format!("{}\n{:12}{side}{side}\n", sides.trim_end(), "")
 }
 
 /// One line: critical and above together, and so the others.
@@ -148,10 +148,10 @@ fn line(frame: &Frame) -> String {
         };
         let a_second = format!("{:.0}/s", Words::of(look, &frame.time).a_second);
         let (upper, lower) = (both(plus, critical), both(sheddable_plus, sheddable));
-        format!("{a_second:>9}{upper:>10}{lower:>11}{:>9}", look.waiting)
+        format!("{a_second:>8}{upper:>9}{lower:>10}{:>6}", look.waiting)
     };
     let [without, behind] = frame.sides.each_ref().map(side);
-    format!("{:>4.0} s  {:<7}{without}  {behind}\n", frame.time.end.as_secs_f64(), frame.phase.as_str())
+    format!("{:>2.0} s {:<7}{without}{behind}\n", frame.time.end.as_secs_f64(), frame.phase.as_str())
 }
 
 #[cfg(test)]
@@ -184,12 +184,16 @@ mod tests {
             ["3", "s", "flood", "0/s", "0", "%", "0", "%", "900", "40/s", "100", "%", "8", "%", "2"]
         );
         assert!(!text.contains('\x1b'), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]
     fn a_terminal_is_redrawn_and_gets_its_cursor_back() {
         let text = shown(Style::Redrawn);
         assert!(text.starts_with(HIDE_CURSOR) && text.ends_with(SHOW_CURSOR));
+        assert!(
+            picture(&frame(), &Show::usual(Style::Redrawn)).lines().all(|line| line.chars().count() <= 80)
+        );
         // The second frame begins where the first did: ten lines up.
         assert_eq!(text.matches("\x1b[10A").count(), 1, "{text}");
         assert!(
