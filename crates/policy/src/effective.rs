@@ -42,6 +42,35 @@ pub fn effective(policy: Source<'_>, callers: Option<Source<'_>>) -> Result<Stri
     Ok(writer.out)
 }
 
+/// The same for programs: an object of the language's keys and values, numbers as they were written.
+///
+/// # Errors
+/// With everything that is wrong, as [`read`](crate::read) has it.
+pub fn effective_json(
+    policy: Source<'_>,
+    callers: Option<Source<'_>>,
+) -> Result<serde_json::Value, Vec<Problem>> {
+    let text = effective(policy, callers)?;
+    let mut problems = Problems::default();
+    let source = Source { name: policy.name, text: text.as_bytes(), format: text::Format::Toml };
+    let root = text::read(source, &mut problems);
+    root.map(|root| json(&root)).ok_or_else(|| problems.sorted())
+}
+
+fn json(node: &Node) -> serde_json::Value {
+    use serde_json::Value as Json;
+    match &node.value {
+        Value::Text(text) => Json::from(text.as_str()),
+        Value::Number(number) => serde_json::from_str(number).unwrap_or_else(|_| Json::from(number.as_str())),
+        Value::Boolean(value) => Json::from(*value),
+        Value::List(items) => items.iter().map(json).collect(),
+        Value::Table(entries) => {
+            entries.iter().map(|entry| (entry.key.clone(), json(&entry.value))).collect()
+        }
+        Value::Other(_) => Json::Null,
+    }
+}
+
 /// What the compiled policy knows of the table that is being written.
 enum At<'a> {
     Top,

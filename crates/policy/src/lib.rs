@@ -43,7 +43,7 @@ pub mod text;
 
 pub use attributes::{Attributes, Field, Headers};
 pub use decision::{Admitted, By, Cause, Decision, DecisionId, ReasonWord, Refused, Standing, Standings};
-pub use effective::effective;
+pub use effective::{effective, effective_json};
 pub use escape::{Escaped, escaped, escaped_json, is_hidden};
 pub use explain::Explanation;
 pub use flags::from_flags;

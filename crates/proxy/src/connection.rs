@@ -41,7 +41,7 @@ use crate::ingress;
 use crate::listen::left::Leaves;
 use crate::listen::peer::{Entry, KnownPeer};
 use crate::listen::protocol_errors::ProtocolError;
-use crate::listen::{Admittance, ListenerState};
+use crate::listen::{Admittance, ListenerState, unencrypted};
 use crate::upgrade;
 use crate::worker::Worker;
 
@@ -117,6 +117,11 @@ async fn prepare(
         known.map_err(|failure| ProtocolError::of_proxy_header(&failure))?;
     let protocols = listener.spec().protocols;
     let (prepared, is_tls) = if let Some(tls) = listener.tls() {
+        if unencrypted::is_so(&stream).await.map_err(|_| None)? {
+            listener.breached(ProtocolError::Tls);
+            unencrypted::tell(stream).await.map_err(|_| None)?;
+            return Err(None);
+        }
         let accepted = tls.acceptor.accept(stream).await;
         let stream = accepted.map_err(|failure| ProtocolError::of_tls(&failure))?;
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2") || !protocols.http1;

@@ -12,6 +12,7 @@ pub(crate) mod peer;
 pub(crate) mod protocol_errors;
 pub(crate) mod proxy_protocol;
 pub(crate) mod tls;
+pub(crate) mod unencrypted;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -60,6 +60,21 @@ fn the_starting_policy_is_fine_and_the_same_in_both_spellings() {
 }
 
 #[test]
+fn the_whole_policy_is_there_for_programs_too() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd/check.in/tidegate.toml");
+    let answer = text(&tidegate(&["check", "--effective", "--json", file.to_str().unwrap()]));
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let whole = &answer["effective"];
+    assert_eq!((&answer["ok"], &whole["server"]["drain"]), (&true.into(), &"25s".into()), "{answer:#}");
+    assert_eq!(whole["rule"]["per_key"]["burst"], 20);
+    assert_eq!(whole["listener"][0]["bind"], "0.0.0.0:8080");
+    let wrong = file.with_file_name("mistyped.toml");
+    let answer = tidegate(&["check", "--effective", "--json", wrong.to_str().unwrap()]);
+    let answer: serde_json::Value = serde_json::from_slice(&answer.stdout).unwrap();
+    assert_eq!((&answer["ok"], answer.get("effective")), (&false.into(), None));
+}
+
+#[test]
 fn an_existing_file_is_left_alone_and_json_is_not_begun() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("init-not");
     drop(fs::remove_dir_all(&folder));

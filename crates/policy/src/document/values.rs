@@ -66,7 +66,7 @@ fn report<T>(read: Result<T, Unreadable>, node: &Node, place: &Place, problems: 
         Err(problem) => problem,
     };
     if problem.code != Code::NotSupported {
-        problems.push(place.value(problem.code, &problem.message, node.span).help(problem.help));
+        problems.push(place.value(problem.code, &problem.message, node.span).label(problem.help));
     } else if problems.unsupported == 0 {
         problems.push(not_supported(place, &problem.message, node.span));
     }
@@ -175,6 +175,14 @@ fn key_source(written: &str) -> Result<KeySource, Unreadable> {
     if let Some((_, source)) = WORDS.iter().find(|(word, _)| *word == written) {
         return Ok(source.clone());
     }
+    if let Some(variable) = written.strip_prefix('$') {
+        let help = match of_nginx(&variable.to_lowercase()) {
+            Some(meant) => format!("write \"{meant}\" instead of nginx's variable"),
+            None => "variables of nginx are not known; write \"client-ip\", \"header:NAME\" or \"path\""
+                .to_owned(),
+        };
+        return refused(Code::BadSource, written, "is not something a key can be made of", help);
+    }
     let elsewhere = ELSEWHERE.contains(&written.to_lowercase().replace('-', "_").as_str());
     let near = || nearest(written, WORDS.iter().map(|(word, _)| *word));
     let help = match elsewhere.then_some("client-ip").or_else(near) {
@@ -185,6 +193,18 @@ fn key_source(written: &str) -> Result<KeySource, Unreadable> {
         }
     };
     refused(Code::BadSource, written, "is not something a key can be made of", help)
+}
+
+/// What a variable of nginx is here.
+fn of_nginx(variable: &str) -> Option<String> {
+    Some(match variable {
+        "binary_remote_addr" | "remote_addr" | "realip_remote_addr" | "proxy_add_x_forwarded_for" => {
+            "client-ip".to_owned()
+        }
+        "uri" | "request_uri" | "document_uri" => "path".to_owned(),
+        "host" | "http_host" | "server_name" => "header:host".to_owned(),
+        _ => format!("header:{}", variable.strip_prefix("http_")?.replace('_', "-")),
+    })
 }
 
 fn caller_source(written: &str) -> Result<CallerSource, Unreadable> {

@@ -44,7 +44,7 @@ impl Length {
         }
         let Some(nanos) = nanos_of(unit) else {
             let help = match unit {
-                "m" => format!("write \"{number}min\" or \"{number}month\""),
+                "m" => format!("write \"{number}min\" instead, or \"{number}month\""),
                 _ => "units are ms, s, min, h and day".to_owned(),
             };
             return Err(refused(format!("`{written}` has the unknown unit `{}`", shown(unit)), help));
@@ -82,7 +82,7 @@ mod tests {
     fn bad_lengths_say_what_to_write() {
         for (text, message, help) in [
             ("25", "`25` has no unit", "write \"25ms\", \"25s\", \"25min\" or \"25h\""),
-            ("5m", "`5m` has the unknown unit `m`", "write \"5min\" or \"5month\""),
+            ("5m", "`5m` has the unknown unit `m`", "write \"5min\" instead, or \"5month\""),
             (
                 "soon",
                 "`soon` is not a length of time",

@@ -54,15 +54,29 @@ impl QuotaText {
                 let help = "amounts go up to 18446744073709 and have at most six decimals".to_owned();
                 return refused(Code::BadQuota, "has an amount that cannot be counted", help);
             }
-            // nginx writes `10r/s`.
-            let number = split(left).map_or_else(|| "10".to_owned(), |(number, _)| number.to_string());
-            return refused(Code::BadQuota, "does not begin with an amount", with_units(&number));
+            let split = split(left);
+            let number = split.map_or_else(|| "10".to_owned(), |(number, _)| number.to_string());
+            let help = match (split, right.trim()) {
+                // So nginx writes it, whose `m` is a minute.
+                (Some((_, "r")), "s") => format!("write \"{number}/s\" instead"),
+                (Some((_, "r")), "m") => format!("write \"{number}/min\" instead"),
+                _ => with_units(&number),
+            };
+            return refused(Code::BadQuota, "does not begin with an amount", help);
         };
         if number == Cost::ZERO {
             let help = "an amount is more than 0; to let nothing pass, remove the route".to_owned();
             return refused(Code::BadQuota, "allows nothing", help);
         }
+        if is_no_time(right.trim()) {
+            let help = format!("write \"{number}/s\" instead, or another time that is more than 0");
+            return refused(Code::BadQuota, "is for no time at all", help);
+        }
         let Some(window) = window(right.trim()) else {
+            if right.trim() == "m" {
+                let help = format!("write \"{number}/min\" instead, or \"{number}/month\"");
+                return refused(Code::BadQuota, "has an unknown unit", help);
+            }
             return refused(Code::BadQuota, "has an unknown unit", with_units(&number.to_string()));
         };
         Ok(Self { written: text.trim().to_owned(), amount: number, window })
@@ -73,6 +87,11 @@ fn with_units(number: &str) -> String {
     format!(
         "write \"{number}/s\", \"{number}/min\", \"{number}/hour\", \"{number}/day\" or \"{number}/month\""
     )
+}
+
+/// `0s`
+fn is_no_time(text: &str) -> bool {
+    split(text).is_some_and(|(count, unit)| count == Cost::ZERO && nanos_of(unit).is_some())
 }
 
 /// `s`, `30s`, `5min`, `day`.
@@ -124,11 +143,18 @@ mod tests {
             ("0/s", "`0/s` allows nothing"),
             ("10/", "`10/` has an unknown unit"),
             ("10/m", "`10/m` has an unknown unit"),
-            ("10/0s", "`10/0s` has an unknown unit"),
+            ("10/0s", "`10/0s` is for no time at all"),
         ] {
             assert_eq!(QuotaText::read(text).unwrap_err().message, message);
         }
-        let help = "write \"10/s\", \"10/min\", \"10/hour\", \"10/day\" or \"10/month\"";
-        assert_eq!(QuotaText::read("10r/s").unwrap_err().help, help);
+        for (text, help) in [
+            ("ten/s", "write \"10/s\", \"10/min\", \"10/hour\", \"10/day\" or \"10/month\""),
+            ("10r/s", "write \"10/s\" instead"),
+            ("30r/m", "write \"30/min\" instead"),
+            ("10/m", "write \"10/min\" instead, or \"10/month\""),
+            ("10/0s", "write \"10/s\" instead, or another time that is more than 0"),
+        ] {
+            assert_eq!(QuotaText::read(text).unwrap_err().help, help);
+        }
     }
 }

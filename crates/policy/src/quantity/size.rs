@@ -51,13 +51,27 @@ impl Size {
         };
         let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             let message = if unit.is_empty() { "has no unit" } else { "has an unknown unit" };
-            return refused(message, format!("write \"{number}B\", \"{number}KiB\" or \"{number}MiB\""));
+            let help = match of_nginx(unit) {
+                Some(meant) => format!("write \"{number}{meant}\" instead"),
+                None => format!("write \"{number}B\", \"{number}KiB\" or \"{number}MiB\""),
+            };
+            return refused(message, help);
         };
         let total = u128::from(number.micros()) * u128::from(*factor) / 1_000_000;
         match u64::try_from(total) {
             Ok(bytes) => Ok(Self { written: text.trim().to_owned(), bytes }),
             Err(_) => refused("is more than can be counted", "write a smaller size".to_owned()),
         }
+    }
+}
+
+/// What nginx and its like mean by one letter.
+fn of_nginx(unit: &str) -> Option<&'static str> {
+    match unit {
+        "k" | "K" => Some("KiB"),
+        "m" | "M" => Some("MiB"),
+        "g" | "G" => Some("GiB"),
+        _ => None,
     }
 }
 
@@ -109,6 +123,7 @@ mod tests {
     fn bad_sizes_and_shares_say_what_to_write() {
         let size = |text| Size::read(text).unwrap_err();
         assert_eq!(size("64").help, "write \"64B\", \"64KiB\" or \"64MiB\"");
+        assert_eq!(size("2m").help, "write \"2MiB\" instead");
         assert_eq!(size("64Kb").message, "`64Kb` has an unknown unit");
         let share = |text| Percent::read(text).unwrap_err();
         assert_eq!(share("20").help, "write \"20%\"");

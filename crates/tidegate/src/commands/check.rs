@@ -22,11 +22,12 @@ pub fn write(check: &Check, page: &mut dyn Write, errors: &mut dyn Write) -> Res
     };
     if check.is_json {
         let found = problem::json(files.policy(), files.callers(), &problems);
-        writeln!(
-            page,
-            "{:#}",
-            json!({ "file": files.policy().name, "ok": policy.is_some(), "problems": found })
-        )?;
+        let mut answer = json!({ "file": files.policy().name, "ok": policy.is_some(), "problems": found });
+        if check.is_effective && policy.is_some() {
+            let whole = tidegate_policy::effective_json(files.policy(), files.callers());
+            answer["effective"] = whole.map_err(|problems| Failure::new(problem::summary(&problems)))?;
+        }
+        writeln!(page, "{answer:#}")?;
         return Ok(ended(policy.as_ref()));
     }
     files.complain(&problems, errors)?;

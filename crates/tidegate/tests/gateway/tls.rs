@@ -61,13 +61,21 @@ fn a_listener_for_one_protocol_offers_one() {
 }
 
 #[test]
-fn a_caller_who_does_not_encrypt_gets_nothing() {
+fn a_caller_who_does_not_encrypt_is_told_so_in_plain_words() {
     let upstream = Upstream::ok();
     let gateway = start(&upstream, "['h2', 'http/1.1']");
-    let mut client = Client::connect(gateway.address());
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let rest = client.rest();
-    assert!(!rest.starts_with(b"HTTP"), "{:?}", String::from_utf8_lossy(&rest));
+    for asked in ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut client = Client::connect(gateway.address());
+        client.send(asked);
+        let rest = client.rest();
+        let (head, body) = std::str::from_utf8(&rest).unwrap().split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{head} {body}");
+        assert_eq!(body, "This port speaks HTTPS; ask again by https://.\n");
+    }
+    let mut neither = Client::connect(gateway.address());
+    neither.send("\0\0\0\0\0\0");
+    assert!(!neither.rest().starts_with(b"HTTP"), "that may be anything");
     assert_eq!(upstream.bytes(), 0);
 }
 

@@ -14,14 +14,14 @@ pub(crate) fn form(sheet: &mut Sheet, said: &Said<'_>, standings: &Standings<'_>
         write_array(sheet.push(r#","violated-policies":"#), standings, write_name);
         write_array(sheet.push(r#","quota":"#), standings, write_quota);
     }
-    sheet.push(r#","instance":"urn:tidegate:decision:"#).blank(Blank::Id).push(r#""}"#);
+    sheet.push(r#","instance":"urn:tidegate:decision:"#).blank(Blank::Id).push("\"}\n");
     sheet.cut_text()
 }
 
 /// The problem of a request that no rule refused.
 pub(crate) fn write_plain(sheet: &mut Sheet, said: &Said<'_>) {
     write_members(sheet, said);
-    sheet.push("}");
+    sheet.push("}\n");
 }
 
 /// The members that every problem has.
