@@ -1,5 +1,6 @@
 //! What was asked for on the command line.
 
+use crate::dist;
 use crate::endurance;
 use crate::steps::{self, Step};
 
@@ -12,6 +13,7 @@ usage: cargo xtask <command>
   endurance [STEP...]
                    run what takes minutes: the other scenarios over sockets, and strain that lasts
                    steps: scenarios strain
+  dist             make the binary as it is shipped in target/dist, with its symbols beside it
   bench [core]     compare with the peers and print the ratios
   help             this text";
 
@@ -39,6 +41,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Request, String> {
     match words.as_slice() {
         ["test", names @ ..] => named(steps::all(), names),
         ["endurance", names @ ..] => named(endurance::all(), names),
+        ["dist"] => Ok(Request::Run(vec![dist::step()])),
         ["bench"] | ["bench", "core"] => Ok(Request::Bench(Suite::Core)),
         ["bench", other, ..] => Err(format!("there is no benchmark `{other}`")),
         ["help" | "--help" | "-h"] => Ok(Request::Help),
@@ -69,6 +72,12 @@ mod tests {
 
     fn names(steps: &[Step]) -> Vec<&'static str> {
         steps.iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn what_is_shipped_is_made_in_one_step() {
+        let Ok(Request::Run(steps)) = parse(&words("dist")) else { panic!("not understood") };
+        assert_eq!(names(&steps), ["dist"]);
     }
 
     #[test]

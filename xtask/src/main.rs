@@ -1,6 +1,7 @@
 //! `cargo xtask …`: the project's own commands, so that a fresh machine needs only cargo.
 
 mod cli;
+mod dist;
 mod endurance;
 mod project;
 mod report;

@@ -92,6 +92,11 @@ pub(crate) fn need_promtool(project: &Project) -> Result<(), Trouble> {
     need_package(project, "promtool", "prometheus")
 }
 
+/// Makes sure that objcopy is there, which takes binaries apart.
+pub(crate) fn need_objcopy(project: &Project) -> Result<(), Trouble> {
+    need_package(project, "objcopy", "binutils")
+}
+
 fn need_package(project: &Project, program: &str, package: &str) -> Result<(), Trouble> {
     if answers(&mut project.command(program)).is_some() {
         return Ok(());
