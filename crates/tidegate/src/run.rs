@@ -9,9 +9,11 @@
 
 mod access_log;
 mod certificates;
+mod introduction;
 mod keeper;
 pub(crate) mod limits;
 mod operators;
+mod refusals;
 mod signals;
 mod station;
 mod systemd;
@@ -22,7 +24,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate_policy::policy::{LogLevel, Policy, SignalName};
 use tidegate_policy::{Gate, Problem, listener_path, locate, problem};
@@ -34,10 +36,11 @@ use self::certificates::Certificates;
 use self::keeper::Keeper;
 pub use self::keeper::Origin;
 use self::operators::{NotServed, Operators};
+use self::refusals::Refusals;
 use self::signals::{Order, Signals};
 use self::vitals::Vitals;
 use self::watch::Watch;
-use crate::admin::{Admin, Findings};
+use crate::admin::Findings;
 use crate::commands::Ended;
 use crate::commands::files::Files;
 use crate::judge::{self, Judged};
@@ -99,7 +102,7 @@ pub fn serve(run: &Run, errors: &mut dyn Write) -> Result<Ended, crate::Problem>
         Err(NotServed::Kept(problem)) => return kept(&keeper.files(), *problem, errors),
         Err(NotServed::Failed(failure)) => return Err(failure.into()),
     };
-    let introduction = introduction(&keeper, admin.as_ref());
+    let introduction = introduction::lines(&keeper, admin.as_ref());
     let ended = runtime.block_on(live(&keeper, signals, certificates, &introduction));
     if ended == Ended::Done {
         drop(vitals);
@@ -182,18 +185,12 @@ fn tell_useless(sockets: &[TcpListener], policy: &Policy) {
     }
 }
 
-fn introduction(keeper: &Keeper, admin: Option<&Admin>) -> String {
-    let admin = admin.map_or_else(|| "off".to_owned(), |admin| format!("on {}", admin.address()));
-    let addresses: Vec<String> = keeper.gateway().addresses().iter().map(SocketAddr::to_string).collect();
-    format!("{} in force, admin API {admin}, serving {}", keeper.policy().name, addresses.join(", "))
-}
-
 /// Signals and changed files, until the end.
 async fn live(
     keeper: &Keeper,
     mut signals: Signals,
     mut certificates: Certificates,
-    introduction: &str,
+    introduction: &[String],
 ) -> Ended {
     let origin = keeper.origin().clone();
     let mut watch = Watch::over(&keeper.files(), move || origin.read());
@@ -201,7 +198,8 @@ async fn live(
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keeper.is_ready();
     systemd::ready();
-    log::info(introduction);
+    introduction.iter().for_each(|line| log::info(line));
+    let mut refusals = Refusals::new(Instant::now());
     loop {
         tokio::select! {
             order = signals.next() => match order {
@@ -212,6 +210,7 @@ async fn live(
             read = watch.changed() => keeper.follow(read),
             _ = look.tick() => {
                 systemd::alive();
+                refusals.look(keeper.gateway().gate().refusals_by_reason(), Instant::now());
                 certificates.renew(keeper.gateway());
                 if keeper.differs_from_files() {
                     // It may be half written: let it settle.
@@ -223,6 +222,13 @@ async fn live(
         certificates.renew(keeper.gateway());
         watch.follow(&keeper.files());
     }
+    let ended = end(keeper, &mut signals).await;
+    refusals.end(keeper.gateway().gate().refusals_by_reason(), Instant::now());
+    ended
+}
+
+/// Lets everything in flight end, unless a signal interrupts it.
+async fn end(keeper: &Keeper, signals: &mut Signals) -> Ended {
     systemd::stopping();
     // First of all, so that whoever balances the load looks elsewhere before we stop listening.
     keeper.begin_to_drain();

@@ -487,7 +487,7 @@ impl Gate {
     }
 }
 
-fn upstreams(plan: &Plan) -> impl Iterator<Item = UpstreamRefusals> {
+pub(super) fn upstreams(plan: &Plan) -> impl Iterator<Item = UpstreamRefusals> {
     plan.upstreams.iter().map(|upstream| UpstreamRefusals {
         name: Arc::clone(&upstream.refuses_as),
         refused: upstream.counts.sums(),

@@ -7,6 +7,11 @@ use tidegate_load::files;
 /// one to its upstream. It takes the system a quarter of a megabyte.
 const ROOM: usize = 32_768;
 
+/// How many files may be open, unless there is no limit.
+pub(super) fn open_files() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
 /// Raises the number of open files to what the system allows at most, since a gateway holds two for every request, and
 /// [makes room](files) for them while there is one thread. Where it may not, it goes on with what there is.
 pub(crate) fn raise() {

@@ -54,6 +54,50 @@ fn it_says_which_file_it_uses_and_where_it_listens() {
 }
 
 #[test]
+fn it_says_what_listens_how_much_the_policy_has_and_what_the_machine_allows() {
+    let folder = Folder::with(&[("tidegate.toml", &with_server("workers = 1\n"))]);
+    let process = Process::follow(&mut folder.run(&[]));
+    process.introduction();
+    let allowed = process.errors.find(|line| line.contains("the machine allows")).unwrap();
+    assert!(allowed.ends_with(" open files; 1 worker"), "{allowed}");
+    let said = process.errors.so_far().join("\n");
+    for part in [
+        "info tidegate: listener `default` on 127.0.0.1:",
+        " speaks HTTP/2 and HTTP/1.1 without TLS, at most 20000 connections\n",
+        "info tidegate: the policy has 0 rules, 1 route, 1 upstream\n",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_rule_that_refuses_is_told_once_and_the_rest_as_a_count() {
+    let upstream = Upstream::ok();
+    let rules =
+        "[rule.per_path]\nkey = \"path\"\nquota = \"1/h\"\n[rule.idle]\nkey = \"path\"\nquota = \"9/s\"\n";
+    let folder = Folder::with(&[(
+        "tidegate.toml",
+        &format!("listen = \"127.0.0.1:0\"\nupstream = \"{}\"\n{rules}", upstream.url()),
+    )]);
+    let mut process = Process::follow(&mut folder.run(&[]));
+    let address = process.introduction().rsplit_once(' ').unwrap().1.parse().unwrap();
+    let mut client = Client::connect(address);
+    let mut refused = |count| (0..count).filter(|_| client.get("/", &[]).status() == 429).count();
+    assert_eq!(refused(2), 1);
+    let first = process.errors.find(|line| line.contains("refuses")).expect("it is told");
+    let sentence = " info tidegate: `per_path` refuses rule=per_path reason=quota count=1";
+    assert!(first.ends_with(sentence), "{first}");
+    assert_eq!(refused(500), 500);
+    process.signal(Signal::TERM);
+    process.wait();
+    let said = process.errors.all();
+    let told: Vec<&String> = said.iter().filter(|line| line.contains("reason=")).collect();
+    assert_eq!(told.len(), 2, "{said:#?}");
+    let rest = "`per_path` has refused 500 more rule=per_path reason=quota count=500 seconds=";
+    assert!(told[1].contains(rest), "{told:?}");
+}
+
+#[test]
 fn strangers_are_not_let_to_the_admin_api_without_a_token() {
     let folder = Folder::with(&[("tidegate.toml", POLICY)]);
     let (code, said) = ended(folder.run(&["--admin", "0.0.0.0:9900"]));
