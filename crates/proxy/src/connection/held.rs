@@ -12,7 +12,7 @@
 //! | more                    | of [`SMALLEST`] at most, when the last one has gone                       |
 //!
 //! A stream that is read never waits for one that is not. At worst, with a hundred that are not, that is 64 KiB beyond
-//! `PLENTY`, 256 KiB in parts of 16, and 80 parts of 8, since a part comes in the memory that its answer's head was read
+//! `PLENTY`, 64 KiB in parts of 16, and 90 parts of 8, since a part comes in the memory that its answer's head was read
 //! into: a little more than a megabyte.
 
 use std::error::Error;
@@ -30,8 +30,8 @@ use crate::http1::appetite;
 
 /// How much of one answer may wait, as long as there is room.
 const AHEAD: usize = 32 * 1024;
-const PLENTY: usize = 256 * 1024;
-const MUCH: usize = 512 * 1024;
+const PLENTY: usize = 128 * 1024;
+const MUCH: usize = 256 * 1024;
 const SMALL: usize = 16 * 1024;
 const SMALLEST: usize = 4 * 1024;
 
@@ -43,7 +43,7 @@ const OVERHEAD: usize = 1024;
 struct Share {
     watch: Arc<Watch>,
     held: AtomicUsize,
-    /// How much was read for it and not given out: a service may send a word at a time.
+    /// What keeps what was read for it and not given out: a service may send a word at a time.
     unread: AtomicUsize,
     /// Who waits for a part to go.
     waiting: Mutex<Option<Waker>>,
@@ -71,7 +71,7 @@ impl Share {
         Piece { bytes, size, share: Arc::clone(self) }
     }
 
-    /// So much was read for it and not given out.
+    /// So much is kept for what was read and not given out.
     fn keeps(&self, unread: usize) {
         let before = self.unread.swap(unread, Ordering::Relaxed);
         self.watch.holds_instead(before, unread);

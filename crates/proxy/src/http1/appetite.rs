@@ -1,4 +1,4 @@
-//! How much of a body is read at once, where whoever reads it has little room; and how much was read and not given on.
+//! How much of a body is read at once, where whoever reads it has little room; and how much is kept of what was read and not given on.
 
 use std::cell::Cell;
 
@@ -20,12 +20,12 @@ pub(crate) fn room() -> usize {
     ROOM.get()
 }
 
-/// So much was read and not given on.
+/// So much is kept for what was read and not given on.
 pub(crate) fn leave(size: usize) {
     LEFT.set(size);
 }
 
-/// How much was read and not given on by whom was asked last.
+/// How much is kept for what was read and not given on by the body that was asked last.
 pub(crate) fn left() -> usize {
     LEFT.take()
 }

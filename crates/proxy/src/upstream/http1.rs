@@ -306,7 +306,7 @@ where
             let found = self.rest.take(&mut self.buffer).map_err(Failure::from)?;
             match found {
                 Found::Data(data) => {
-                    appetite::leave(self.buffer.len());
+                    appetite::leave(self.kept());
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Found::Trailers(trailers) => return Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
@@ -318,6 +318,15 @@ where
                 Ok(_) if self.rest == Rest::UntilClose => self.rest = Rest::Nothing,
                 Ok(_) | Err(_) => return Poll::Ready(Some(Err(Failure::BrokenOff))),
             }
+        }
+    }
+
+    /// How much memory what was read and not given on keeps: a word that is left keeps all that it was read into.
+    fn kept(&self) -> usize {
+        match self.buffer.len() {
+            0 => 0,
+            left if self.is_buffer_large => left.max(READ_LARGE),
+            left => left.max(READ),
         }
     }
 

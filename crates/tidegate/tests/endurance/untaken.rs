@@ -15,7 +15,8 @@ const STREAMS: usize = 100;
 /// What is there from the first such connections on, whatever comes behind them, is not counted.
 const BEFORE: usize = 2;
 
-const COUNTED: usize = 8;
+/// Many, since the allocator takes memory from the system two megabytes at a time.
+const COUNTED: usize = 12;
 
 fn start(upstream: &Upstream) -> Operated {
     // The upstream bears all of them at once.
