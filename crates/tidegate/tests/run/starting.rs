@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Signal, getrlimit};
 
 use crate::gateway::support::{Client, Gateway, Upstream, refused_to_start};
 use crate::operated::{Operated, policy};
-use crate::process::{Folder, Process, ended};
+use crate::process::{BINARY, Folder, Process, ended};
 
 const POLICY: &str = "listen = \"127.0.0.1:0\"\nupstream = \"http://127.0.0.1:9\"\n";
 
@@ -67,6 +67,30 @@ fn it_says_what_listens_how_much_the_policy_has_and_what_the_machine_allows() {
         "info tidegate: the policy has 0 rules, 1 route, 1 upstream\n",
     ] {
         assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn what_init_writes_runs_and_holds_a_caller_to_its_quota() {
+    let upstream = Upstream::ok();
+    for name in ["tidegate.toml", "tidegate.yaml"] {
+        let folder = Folder::with(&[]);
+        let file = folder.path().join(name);
+        let written = Command::new(BINARY).arg("init").arg(&file).output().unwrap();
+        assert!(written.status.success(), "{written:?}");
+        let text = fs::read_to_string(&file).unwrap();
+        let here =
+            text.replace("0.0.0.0:8080", "127.0.0.1:0").replace("http://127.0.0.1:3000", &upstream.url());
+        assert_ne!(here, text);
+        fs::write(&file, here).unwrap();
+        let process = Process::follow(&mut folder.run(&[]));
+        let address = process.introduction().rsplit_once(' ').unwrap().1.parse().unwrap();
+        let mut client = Client::connect(address);
+        let mut statuses = (0..30).map(|_| client.get("/", &[("x-api-key", "alice")]).status());
+        assert!(statuses.by_ref().take(20).all(|status| status == 200), "{name}: the burst is served");
+        assert!(statuses.any(|status| status == 429), "{name}: the rest is not");
+        assert_eq!(client.get("/", &[("x-api-key", "bob")]).status(), 200);
+        assert!(!process.errors.so_far().iter().any(|line| line.contains(" warn ")), "{name}");
     }
 }
 
