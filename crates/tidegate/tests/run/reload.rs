@@ -173,7 +173,10 @@ fn a_wrong_file_changes_nothing_and_is_told_until_it_is_right() {
 
     gateway.rewrite(&right);
     gateway.says("tidegate: tidegate.toml is the policy in force; version 1 stays");
-    assert_eq!(gateway.get("/api/v1/status")["health"], "green");
+    let status = gateway.get("/api/v1/status");
+    // It may be yellow for what was refused a moment ago.
+    assert_ne!(status["health"], "red", "{status:#}");
+    assert!(status["policy"]["failure"].is_null(), "{status:#}");
     assert_eq!((gateway.policy_version(), gateway.metric("tidegate_policy_load_failures_total")), (1, 1));
 }
 
