@@ -17,10 +17,9 @@ mod standing;
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
-use std::time::Duration;
 
 use tidegate_core::keyed::Key;
-use tidegate_core::{Cost, Criticality, Invalid, Ratio};
+use tidegate_core::{Cost, Invalid, Ratio};
 
 pub use admitted::Admitted;
 pub(crate) use admitted::{Met, Mets, Took};
@@ -30,7 +29,7 @@ pub use standing::{Standing, Standings};
 
 use crate::attributes::Attributes;
 use crate::gate::{Now, Plan};
-use crate::record::Record;
+use crate::record::{Decided, Record};
 
 /// May this request pass now, and what follows?
 #[derive(Debug)]
@@ -140,28 +139,35 @@ fn record(
     plan: &Plan,
     (id, at): (DecisionId, Now),
     attributes: &Attributes<'_>,
-    caller: Option<Key>,
+    (caller, mets): (Option<Key>, &Mets),
 ) -> Record {
+    let host = (!attributes.host.is_empty()).then(|| Record::cut(attributes.host, Record::MOST_OF_TEXT));
     Record {
-        time: at.wall,
-        id,
-        method: attributes.method.to_owned(),
-        path: attributes.path.to_owned(),
-        route: None,
+        id: Some(id),
+        method: Record::cut(attributes.method, Record::MOST_OF_TEXT),
+        host,
+        path: Record::cut(attributes.path, Record::MOST_OF_PATH),
+        client: attributes.client,
+        user_agent: Record::cut_field(attributes.headers.first("user-agent")),
         caller: plan.caller_shown(attributes).filter(|_| caller.is_some()),
         fingerprint: caller.map(Key::bits),
-        criticality: Criticality::default(),
+        fingerprints: fingerprints(plan, mets),
         cost: Cost::ONE,
-        is_admitted: true,
-        rule: None,
-        reason: None,
-        retry: None,
-        shadow_refusals: Vec::new(),
-        wait: Duration::ZERO,
-        duration: None,
-        status: None,
-        outcome: None,
+        decided: Decided::Admitted,
+        ..Record::malformed(at.wall)
     }
+}
+
+/// The key in each rule that was asked, by the rule's name. Rules that shed count by no key.
+fn fingerprints(plan: &Plan, mets: &Mets) -> Vec<(String, u64)> {
+    let counted = mets.iter().filter(|met| !matches!(met.took, Took::Nothing));
+    let named = counted
+        .filter_map(|met| Some((plan.rules.get(usize::from(met.rule))?.rule.name.clone(), met.key.bits())));
+    let mut named: Vec<(String, u64)> = named.collect();
+    named.sort();
+    // A rule and its shadow value have one key.
+    named.dedup_by(|one, other| one.0 == other.0);
+    named
 }
 
 #[cfg(test)]

@@ -227,6 +227,7 @@ impl Gate {
             caller: walk.caller_key,
             mets,
             shadow_refusals: refusals,
+            settled: Vec::new(),
             is_over: false,
         })
     }

@@ -10,7 +10,7 @@ use tidegate_core::heavy::Ranking;
 use tidegate_core::permit::Outcome;
 use tidegate_core::{Cost, Retry};
 use tidegate_policy::policy::{Caller, KeySource, Limit, Mode, PathPattern};
-use tidegate_policy::{Gate, Policy};
+use tidegate_policy::{Gate, Policy, Record};
 
 const CALLER: &[KeySource] = &[KeySource::Caller];
 
@@ -192,7 +192,10 @@ fn the_last_decisions_are_found_by_their_number() {
     assert_eq!((record.rule.as_deref(), record.reason.as_deref()), (Some("rate"), Some("quota_spent")));
     assert_eq!(record.retry, Some(Retry::After(Duration::from_millis(500))));
     let fields = vec![("x-api-key".to_owned(), "sk_live_0123456789".to_owned())];
-    assert_eq!(refused.record(&get("/", &fields)), record);
+    let line = refused.record(&get("/", &fields));
+    assert_eq!(line.fingerprints, [("rate".to_owned(), record.fingerprint.unwrap())]);
+    // A line of the log says more than is kept of a decision.
+    assert_eq!(Record { client: None, fingerprints: Vec::new(), ..line }, record);
     assert_eq!((gate.recent(true), gate.recent(false).len()), (vec![record], 2));
     assert_eq!(refused.id.to_string().parse(), Ok(refused.id));
     for _ in 0..5000 {

@@ -51,6 +51,18 @@ fn the_schema_is_up_to_date() {
     assert!(committed == schema(), "docs/reference/tidegate.schema.json {STALE}");
 }
 
+#[test]
+fn the_schema_of_the_access_log_is_up_to_date() {
+    let schema = tidegate_policy::record::schema();
+    let path = directory().join("access-log.schema.json");
+    if is_blessed() {
+        fs::write(&path, format!("{schema:#}\n")).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    let committed: Value = serde_json::from_str(&committed).unwrap_or_default();
+    assert!(committed == schema, "docs/reference/access-log.schema.json {STALE}");
+}
+
 /// Whether a value is what a schema says, patterns and ranges aside.
 fn fits(value: &Value, schema: &Value) -> bool {
     if let Some(any) = schema["anyOf"].as_array() {

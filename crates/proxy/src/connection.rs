@@ -38,6 +38,7 @@ use self::stream::Streams;
 use self::watch::{Order, Watch, Watched};
 use crate::head::Hop;
 use crate::ingress;
+use crate::listen::breach_log::Breach;
 use crate::listen::left::Leaves;
 use crate::listen::peer::{Entry, KnownPeer};
 use crate::listen::protocol_errors::ProtocolError;
@@ -75,12 +76,15 @@ pub(crate) struct Caller {
 /// Serves a connection to its end. What goes wrong ends it; there is nobody else to tell.
 pub(crate) async fn serve(stream: TcpStream, entry: Entry, worker: Arc<Worker>) {
     let listener = Arc::clone(&entry.listener);
-    let head_timeout = listener.spec().head_timeout;
-    let prepare = prepare(stream, entry, worker, &listener);
+    let (head_timeout, client) = (listener.spec().head_timeout, entry.from());
+    let breached = |worker: &Worker, error| {
+        worker.breached(&listener, Breach { error, what: None, client, status: None, request: None });
+    };
+    let prepare = prepare(stream, entry, Arc::clone(&worker), &listener);
     let (stream, caller) = match timeout(head_timeout, prepare).await {
         Ok(Ok(prepared)) => prepared,
-        Ok(Err(error)) => return error.into_iter().for_each(|error| listener.breached(error)),
-        Err(_) => return listener.breached(ProtocolError::Late),
+        Ok(Err(error)) => return error.into_iter().for_each(|error| breached(&worker, error)),
+        Err(_) => return breached(&worker, ProtocolError::Late),
     };
     match stream {
         Prepared::Plain(stream, Spoken::Http1) => serve_http1(stream, caller).await,
@@ -187,6 +191,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let watch = Arc::clone(&caller.watch);
+    let (worker, client) = (Arc::clone(&caller.worker), caller.hop.address);
     let listener = Arc::clone(&caller.listener);
     let spec = listener.spec();
     let mut server = http2::Builder::new(Streams::new(spec.body_idle_timeout));
@@ -216,7 +221,8 @@ where
     let connection = server.serve_connection(io, service);
     let served = Served { connection, watch: Over(Arc::clone(&watch)), is_draining: false };
     if let Some(error) = served.await.or_else(|| watch.is_calmed().then_some(ProtocolError::Http2)) {
-        listener.breached(error);
+        let breach = Breach { error, what: None, client, status: None, request: None };
+        worker.breached(&listener, breach);
     }
 }
 

@@ -16,6 +16,7 @@
 mod answer;
 mod forward;
 pub(crate) mod heard;
+mod line;
 mod unbroken;
 mod visit;
 mod way;
@@ -29,17 +30,19 @@ use arc_swap::Guard;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use tidegate_core::Refusal;
-use tidegate_policy::policy::{DegradeWhen, Route};
-use tidegate_policy::{Admitted, Attributes, Cause, Decision, Now, Record, Refused, Turned};
+use tidegate_policy::policy::{AccessLog, DegradeWhen, Route};
+use tidegate_policy::record::StandsFor;
+use tidegate_policy::{Admitted, Attributes, Cause, Decision, DecisionId, Now, Record, Refused, Turned};
 use tidegate_tower::bulkhead::Entering;
 use tidegate_tower::identify::Unclear;
 use tidegate_tower::respond::{Page, Speech, Trouble};
 use tidegate_tower::{Admission, Clock};
 
 pub(crate) use self::answer::AnswerBody;
-use self::answer::{Logged, Noted, Ticket};
+use self::answer::{Noted, Ticket};
 use self::forward::{Forward, Unready};
 use self::heard::{Heard, Sending};
+use self::line::{LogCondition, LogLine};
 use self::way::{Undecided, Way};
 use crate::chance;
 use crate::client;
@@ -47,8 +50,10 @@ use crate::connection::Caller;
 use crate::connection::http1::body::CallerBody;
 use crate::connection::http1::{Asked, Begun, Unserved};
 use crate::figures::RouteFigures;
-use crate::head::{self, Hop, SentHost, Unfit};
+use crate::head::{self, Hop, Outline, SentHost, Unfit};
+use crate::listen::breach_log::Breach;
 use crate::listen::protocol_errors::ProtocolError;
+use crate::request_id;
 use crate::settings::Settings;
 
 /// What a refusal may be that goes out without becoming a response: over HTTP/1 a page, over HTTP/2 nothing is.
@@ -56,6 +61,9 @@ pub(crate) trait Written: Sized {
     fn of(settings: &Settings, now: Now, refused: &Refused, speech: Speech) -> Option<Self>;
 
     fn status(&self) -> StatusCode;
+
+    /// The bytes of its body.
+    fn length(&self) -> usize;
 }
 
 impl Written for Page {
@@ -66,6 +74,10 @@ impl Written for Page {
     fn status(&self) -> StatusCode {
         self.status()
     }
+
+    fn length(&self) -> usize {
+        self.body().len()
+    }
 }
 
 impl Written for Infallible {
@@ -74,6 +86,10 @@ impl Written for Infallible {
     }
 
     fn status(&self) -> StatusCode {
+        match *self {}
+    }
+
+    fn length(&self) -> usize {
         match *self {}
     }
 }
@@ -145,7 +161,7 @@ fn unread<P>(caller: &Arc<Caller>, why: Unserved) -> Answer<P> {
     let walk = Walk::new(caller, Speech::Http);
     caller.watch.begin();
     match why {
-        Unserved::Unclear(what) => walk.unsound(what),
+        Unserved::Unclear(what) => walk.unsound(what, None),
         Unserved::TooLarge => {
             walk.bare(ProtocolError::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
         }
@@ -173,24 +189,25 @@ impl<'a> Walk<'a> {
         self.caller.watch.begin();
         let host = match head::check(&request) {
             Ok(SentHost::Nowhere) if self.settings.identify.looks_at_hosts() => {
-                return Err(self.unsound("the request names no host"));
+                return Err(self.unsound("the request names no host", Some(&request)));
             }
             Ok(host) => host,
-            Err(Unfit::Unclear(what)) => return Err(self.unsound(what)),
+            Err(Unfit::Unclear(what)) => return Err(self.unsound(what, Some(&request))),
             Err(Unfit::Trace) => return Err(self.untraced()),
         };
         // Over HTTP/1 the parser has counted them.
         if request.fields() > self.caller.listener.spec().max_headers {
-            return Err(self.bare(ProtocolError::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(self.bare(ProtocolError::HeadTooLarge, status));
         }
         if let Err(unclear) = request.arrange(host, self.sending()) {
-            return Err(self.unclear(unclear));
+            return Err(self.unclear(unclear, &request));
         }
         let Hop { address, is_trusted, .. } = self.caller.hop;
         if !is_trusted {
             return self.pass(request, address, None);
         }
-        let request = request.whole(self.sending()).map_err(|what| self.unsound(what))?;
+        let request = request.whole(self.sending()).map_err(|what| self.unsound(what, None))?;
         let client = client::forwarded_for(&self.settings.server, address, request.headers());
         let attempt = way::attempt(request.headers());
         self.pass(request, client, attempt)
@@ -215,26 +232,26 @@ impl<'a> Walk<'a> {
                 request.end();
                 return Err(answer);
             }
-            Err(unclear) => return Err(self.unclear(unclear)),
+            Err(unclear) => return Err(self.unclear(unclear, &request)),
         };
-        let request = request.whole(self.sending()).map_err(|what| self.unsound(what))?;
+        let request = request.whole(self.sending()).map_err(|what| self.unsound(what, None))?;
         let settings = Guard::into_inner(self.settings);
         let ready = self.now.moment;
         Ok(Box::new(Forward { settings, speech: self.speech, admission, ticket, way, ready, request }))
     }
 
     /// A request that must not be sent on, and after which nothing on its connection can be trusted.
-    fn unsound<P>(&self, what: &'static str) -> Answer<P> {
-        self.caller.listener.breached(ProtocolError::Malformed);
+    fn unsound<P>(&self, what: &'static str, request: Option<&dyn Outline>) -> Answer<P> {
         let mut response = self.settings.respond.trouble(Trouble::Unclear(what), self.speech);
+        self.breached(ProtocolError::Malformed, response.status(), (Some(what), request));
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         self.answer(response, None)
     }
 
     /// A request whose head can be read in two ways by others.
-    fn unclear<P>(&self, unclear: Unclear) -> Answer<P> {
-        self.caller.listener.breached(ProtocolError::Malformed);
+    fn unclear<P>(&self, unclear: Unclear, request: &dyn Outline) -> Answer<P> {
         let response = self.settings.respond.unclear(unclear, self.speech);
+        self.breached(ProtocolError::Malformed, response.status(), (Some(unclear.what), Some(request)));
         self.answer(response, None)
     }
 
@@ -248,10 +265,21 @@ impl<'a> Walk<'a> {
 
     /// An answer that is no more than its status.
     fn bare<P>(&self, error: ProtocolError, status: StatusCode) -> Answer<P> {
-        self.caller.listener.breached(error);
+        self.breached(error, status, (None, None));
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = status;
         self.answer(response, None)
+    }
+
+    /// Counts and logs what is no request, or none that can be read in one way only.
+    fn breached(
+        &self,
+        error: ProtocolError,
+        status: StatusCode,
+        (what, request): (Option<&'static str>, Option<&dyn Outline>),
+    ) {
+        let Caller { worker, listener, hop, .. } = &**self.caller;
+        worker.breached(listener, Breach { error, what, client: hop.address, status: Some(status), request });
     }
 
     fn answer<P>(&self, response: Response<Bytes>, noted: Option<Noted>) -> Answer<P> {
@@ -287,7 +315,7 @@ impl<'a> Walk<'a> {
             self.held_back(admitted.route());
             figures.decided(self.caller.listener.number, admitted.criticality(), true);
             figures.degraded(DegradeWhen::Switched);
-            let noted = self.noted(figures, self.record_admitted(&admitted, attributes, true), None);
+            let noted = self.noted(figures, self.line_of_admitted(&admitted, attributes, true), None);
             admitted.refund(self.now);
             return Err(self.answer(answer, Some(noted)));
         }
@@ -307,10 +335,13 @@ impl<'a> Walk<'a> {
             gate.keep_note(&mut admitted);
             Some(undecided)
         };
-        let record = self.record_admitted(&admitted, attributes, undecided.is_none());
-        let noted = self.noted(figures, record, undecided);
+        let line = self.line_of_admitted(&admitted, attributes, undecided.is_none());
+        let noted = self.noted(figures, line.clone(), undecided);
         let (clock, respond) = (Arc::clone(&self.settings.clock), Arc::clone(&self.settings.respond));
-        let admission = Admission::new(admitted, request.method(), clock, respond);
+        let mut admission = Admission::new(admitted, request.method(), clock, respond);
+        if let Some(line) = line {
+            admission.tell(line);
+        }
         Ok((admission, Ticket::new(Arc::clone(self.caller), Some(noted)), way))
     }
 
@@ -326,24 +357,24 @@ impl<'a> Walk<'a> {
     fn refused<P: Written>(&self, refused: &Refused, attributes: &Attributes<'_>) -> Answer<P> {
         let figures = self.settings.route(&refused.route().name);
         figures.decided(self.caller.listener.number, refused.criticality, false);
-        let record = self.record_refused(refused, attributes);
+        let line = self.line_of_refused(refused, attributes);
         if let Some(page) = P::of(&self.settings, self.now, refused, self.speech) {
-            self.answered_at_once(figures, page.status().as_u16(), record);
+            self.answered_at_once(figures, &page, line);
             return Answer::Page(page);
         }
-        let noted = self.noted(figures, record, None);
+        let noted = self.noted(figures, line, None);
         let response = self.settings.refused(self.now, refused, self.speech);
         self.answer(response, Some(noted))
     }
 
     /// Notes an answer that is written already, so that nothing is left to be noted when it ends.
-    fn answered_at_once(&self, figures: &RouteFigures, status: u16, record: Option<(Box<Record>, Logged)>) {
+    fn answered_at_once(&self, figures: &RouteFigures, page: &impl Written, line: Option<Arc<LogLine>>) {
+        let status = page.status().as_u16();
         self.caller.watch.end();
         figures.answered_at_once(status);
-        if let Some((record, _)) = record {
-            let shared = &self.caller.worker.shared;
-            let took = shared.clock.moment().since(self.now.moment);
-            shared.log(Record { status: Some(status), duration: Some(took), ..*record });
+        if let Some(line) = line {
+            line.sent(page.length());
+            line.answered(status, self.caller.worker.shared.clock.moment().since(self.now.moment));
         }
     }
 
@@ -378,43 +409,53 @@ impl<'a> Walk<'a> {
     fn noted(
         &self,
         figures: &Arc<RouteFigures>,
-        record: Option<(Box<Record>, Logged)>,
+        line: Option<Arc<LogLine>>,
         undecided: Option<Undecided>,
     ) -> Noted {
         figures.begin();
-        Noted::new(Arc::clone(figures), self.now, record, undecided)
+        Noted::new(Arc::clone(figures), self.now, line, undecided)
     }
 
     /// The line of a refusal in the access log, where it is to have one.
-    fn record_refused(
-        &self,
-        refused: &Refused,
-        attributes: &Attributes<'_>,
-    ) -> Option<(Box<Record>, Logged)> {
-        let log = self.settings.access_log.as_ref()?;
-        (log.always.refused || is_drawn(log.sample_accepted))
-            .then(|| (Box::new(refused.record(attributes)), Logged::Always))
+    fn line_of_refused(&self, refused: &Refused, attributes: &Attributes<'_>) -> Option<Arc<LogLine>> {
+        let condition = condition(self.settings.access_log.as_ref()?, false);
+        let is_logged = condition.always.refused || condition.drawn.is_some();
+        is_logged.then(|| self.line(condition, refused.id, attributes, refused.record(attributes)))
     }
 
     /// The line of a request that may pass, where it may have one; it may still be refused unless it `is_clear`.
-    fn record_admitted(
+    fn line_of_admitted(
         &self,
         admitted: &Admitted,
         attributes: &Attributes<'_>,
         is_clear: bool,
-    ) -> Option<(Box<Record>, Logged)> {
+    ) -> Option<Arc<LogLine>> {
         let log = self.settings.access_log.as_ref()?;
-        let is_shadow = log.always.shadow && admitted.shadow_refusals().next().is_some();
-        let (is_failed, is_refused) = (log.always.failed, log.always.refused && !is_clear);
-        let logged = if is_shadow || is_drawn(log.sample_accepted) {
-            Logged::Always
-        } else if is_failed || is_refused {
-            Logged::If { is_failed, is_refused }
-        } else {
-            return None;
-        };
-        Some((Box::new(admitted.record(attributes)), logged))
+        let is_shadow_refused = admitted.shadow_refusals().next().is_some();
+        let condition = condition(log, is_shadow_refused);
+        let may_be_met = condition.may_be_met(is_clear);
+        may_be_met.then(|| self.line(condition, admitted.id(), attributes, admitted.record(attributes)))
     }
+
+    fn line(
+        &self,
+        condition: LogCondition,
+        id: DecisionId,
+        attributes: &Attributes<'_>,
+        mut record: Record,
+    ) -> Arc<LogLine> {
+        let caller = self.caller;
+        record.request_id = Some(request_id::of(attributes.headers, caller.hop.is_trusted, id));
+        record.listener = Some(caller.listener.spec().name.clone());
+        LogLine::new(&caller.worker.shared, condition, record)
+    }
+}
+
+/// When a request is logged.
+fn condition(log: &AccessLog, is_shadow_refused: bool) -> LogCondition {
+    let share = log.sample_accepted;
+    let drawn = is_drawn(share).then(|| StandsFor::of_share(share));
+    LogCondition { always: log.always, is_shadow_refused, drawn }
 }
 
 /// Whether chance takes one of this share, in millionths.

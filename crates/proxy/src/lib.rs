@@ -12,6 +12,7 @@
 //! | HTTP/1 as bytes | `http1`, and on the two sides `connection::http1` and `upstream::http1` |
 //! | the walk of a request | `ingress` |
 //! | fields that end here or are added | `head`, `client` |
+//! | what a request is called on its way | `request_id` |
 //! | endpoints and connections to them | `upstream` |
 //! | how long a request counts as in flight at its upstream | `stay`; without its caller, `alone` |
 //! | what is counted | [`figures`] |
@@ -36,6 +37,7 @@ mod ingress;
 mod listen;
 pub mod metrics;
 mod overload;
+mod request_id;
 mod settings;
 mod signals;
 mod stay;
@@ -51,4 +53,4 @@ pub use listen::can_bind;
 pub use listen::tls::{BadPem, Pem};
 pub use overload::{CapacityStatus, EndpointStatus, NoDegrade, RouteStatus, UpstreamStatus};
 pub use signals::{SignalStatus, UntoldSignal};
-pub use upstream::AttemptOutcome;
+pub use upstream::{AttemptOutcome, UpstreamError};

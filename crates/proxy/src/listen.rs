@@ -6,6 +6,7 @@
 //! IPv6 a network counts as one address, since a household has all of it.
 
 mod bind;
+pub(crate) mod breach_log;
 mod expiry;
 pub(crate) mod left;
 pub(crate) mod peer;
@@ -27,6 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) use bind::bind;
 pub use bind::can_bind;
 
+use self::breach_log::BreachLines;
 use self::protocol_errors::{ProtocolError, ProtocolErrors};
 use self::tls::ShownCertificate;
 use crate::figures::ListenerCounts;
@@ -45,6 +47,7 @@ pub(crate) struct ListenerState {
     turned_away: AtomicU64,
     left: AtomicU64,
     errors: ProtocolErrors,
+    breach_lines: BreachLines,
 }
 
 impl ListenerState {
@@ -60,6 +63,7 @@ impl ListenerState {
             turned_away: AtomicU64::new(0),
             left: AtomicU64::new(0),
             errors: ProtocolErrors::default(),
+            breach_lines: BreachLines::default(),
         }
     }
 
@@ -115,7 +119,7 @@ impl ListenerState {
     }
 
     /// A caller has broken a protocol.
-    pub(crate) fn breached(&self, error: ProtocolError) {
+    fn count_breach(&self, error: ProtocolError) {
         self.errors.add(error);
     }
 

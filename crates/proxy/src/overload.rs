@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_core::Moment;
+use tidegate_core::{Moment, WallTime};
 use tidegate_policy::explain::{Explanation, UpstreamAnswer, UpstreamSeen};
 use tidegate_policy::policy::{DegradeWhen, SignalFrom, SignalName};
 use tidegate_policy::{Attributes, Readings, UpstreamReadings};
@@ -15,7 +15,7 @@ use tidegate_tower::bulkhead::{self, Foreseen};
 
 use crate::gateway::{Gateway, Shared};
 use crate::signals::{SignalStatus, UntoldSignal};
-use crate::upstream::{AttemptOutcome, Upstream};
+use crate::upstream::{AttemptOutcome, Upstream, UpstreamError};
 
 /// How an upstream is.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +43,8 @@ pub struct EndpointStatus {
     pub in_flight: usize,
     /// How often it could not be connected to.
     pub failures: u64,
+    /// What went wrong last, and when.
+    pub last_error: Option<(UpstreamError, WallTime)>,
 }
 
 /// How much of the capacity that there is would be needed for all who come: 1 is just enough, 2 is twice as much.
@@ -92,7 +94,8 @@ impl UpstreamStatus {
         let endpoints = upstream.endpoints().iter().map(|endpoint| {
             let (connections, in_flight) = endpoint.counts();
             let failures = endpoint.failures.load(Ordering::Relaxed);
-            EndpointStatus { url: endpoint.spec.to_string(), connections, in_flight, failures }
+            let last_error = endpoint.last_error.read();
+            EndpointStatus { url: endpoint.spec.to_string(), connections, in_flight, failures, last_error }
         });
         Self {
             upstream: upstream.spec.name.clone(),

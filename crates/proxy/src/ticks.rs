@@ -67,6 +67,11 @@ impl Ticks {
         self.known_date().1
     }
 
+    /// The second since 1970, as late as the tick.
+    pub(crate) fn second(&self) -> u64 {
+        self.known_date().0
+    }
+
     fn known_date(&self) -> MutexGuard<'_, (u64, [u8; DATE])> {
         self.date.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,7 @@
 mod body;
 mod connect;
 mod endpoint;
+mod error;
 mod exchange;
 mod http1;
 mod lane;
@@ -33,6 +34,7 @@ use tokio::time::timeout_at;
 pub(crate) use self::body::{BodyFailure, Patient, Turned, UpstreamBody};
 pub(crate) use self::connect::Connector;
 use self::endpoint::{Endpoint, InFlight};
+pub use self::error::UpstreamError;
 pub(crate) use self::exchange::Exchange;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use self::http1::written;
@@ -69,9 +71,9 @@ pub(crate) struct Call<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallFailure {
     /// It could not be connected to.
-    Unconnected,
+    Unconnected(UpstreamError),
     /// The connection broke before an answer.
-    Broken,
+    Broken(UpstreamError),
     /// It did not answer in time.
     Silent,
     /// All connections that may be held are in use.
@@ -86,11 +88,31 @@ impl CallFailure {
     /// What it says about how much the upstream bears; nothing if it was not asked, or not to the end.
     pub(crate) const fn outcome(self) -> Option<Outcome> {
         match self {
-            Self::Unconnected | Self::Broken => Some(Outcome::Failed),
+            Self::Unconnected(_) | Self::Broken(_) => Some(Outcome::Failed),
             Self::Silent => Some(Outcome::Overloaded),
             Self::Busy | Self::CallerGone | Self::Stalled => None,
         }
     }
+
+    /// The same in the words of records.
+    pub(crate) const fn error(self) -> UpstreamError {
+        match self {
+            Self::Unconnected(error) | Self::Broken(error) => error,
+            Self::Silent => UpstreamError::Silent,
+            Self::Busy => UpstreamError::Busy,
+            Self::CallerGone => UpstreamError::BrokenOff,
+            Self::Stalled => UpstreamError::Stalled,
+        }
+    }
+}
+
+/// How an upstream was asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Called {
+    /// The position of the endpoint that was asked last.
+    pub(crate) endpoint: Option<usize>,
+    /// How often one was asked.
+    pub(crate) attempts: u32,
 }
 
 /// How attempts ended, for the figures.
@@ -196,13 +218,14 @@ impl Upstream {
         &self,
         call: Call<'_>,
         request: Request<RequestBody>,
+        called: &mut Called,
         is_caller_gone: impl Fn() -> bool,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         let answered = match self.spec.timeout {
-            None => self.attempt(&call, request).await,
+            None => self.attempt(&call, request, called).await,
             Some(limit) => {
                 let deadline = tokio::time::Instant::now() + limit;
-                let answered = timeout_at(deadline, self.attempt(&call, request)).await;
+                let answered = timeout_at(deadline, self.attempt(&call, request, called)).await;
                 answered.unwrap_or(Err(CallFailure::Silent))
             }
         };
@@ -211,11 +234,14 @@ impl Upstream {
             _ if is_caller_gone() => CallFailure::CallerGone,
             _ => failure,
         });
+        if let Err(failure) = &answered {
+            self.note_error(*called, failure.error(), call.ticks);
+        }
         let outcome = match &answered {
             Ok(response) if response.status().is_server_error() => AttemptOutcome::Error,
             Ok(_) => AttemptOutcome::Ok,
-            Err(CallFailure::Unconnected) => AttemptOutcome::ConnectFailure,
-            Err(CallFailure::Broken) => AttemptOutcome::Reset,
+            Err(CallFailure::Unconnected(_)) => AttemptOutcome::ConnectFailure,
+            Err(CallFailure::Broken(_)) => AttemptOutcome::Reset,
             Err(CallFailure::Silent) => AttemptOutcome::Timeout,
             Err(CallFailure::Busy) => AttemptOutcome::Busy,
             Err(CallFailure::CallerGone | CallFailure::Stalled) => AttemptOutcome::CallerGone,
@@ -226,24 +252,38 @@ impl Upstream {
         answered
     }
 
+    /// Remembers what went wrong at the endpoint that was asked last, if it was the endpoint's doing.
+    fn note_error(&self, called: Called, error: UpstreamError, ticks: &Ticks) {
+        let is_its =
+            !matches!(error, UpstreamError::Busy | UpstreamError::BrokenOff | UpstreamError::Stalled);
+        if let Some(endpoint) = called.endpoint.and_then(|at| self.endpoints.get(at)).filter(|_| is_its) {
+            endpoint.last_error.note(error, ticks.second());
+        }
+    }
+
     /// Asks one endpoint, and another one if the first could not be connected to.
     async fn attempt(
         &self,
         call: &Call<'_>,
         mut request: Request<RequestBody>,
+        called: &mut Called,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         let mut failed: Option<&Arc<Endpoint>> = None;
+        let mut error = UpstreamError::ConnectFailed;
         loop {
             let chosen = self.choose(call.ticks.now(), failed);
-            let Some(endpoint) = chosen else { return Err(CallFailure::Unconnected) };
-            match self.ask(endpoint, call, &mut request).await {
+            let Some(endpoint) = chosen else { return Err(CallFailure::Unconnected(error)) };
+            called.endpoint = self.endpoints.iter().position(|known| Arc::ptr_eq(known, endpoint));
+            match self.ask(endpoint, call, &mut request, called).await {
                 Ok(response) => {
                     endpoint.reach.mark_connected();
                     return Ok(response);
                 }
-                Err(CallFailure::Unconnected) => {
+                Err(CallFailure::Unconnected(why)) => {
+                    error = why;
+                    endpoint.last_error.note(why, call.ticks.second());
                     if failed.replace(endpoint).is_some() {
-                        return Err(CallFailure::Unconnected);
+                        return Err(CallFailure::Unconnected(error));
                     }
                 }
                 Err(failure) => return Err(failure),
@@ -257,11 +297,13 @@ impl Upstream {
         endpoint: &Arc<Endpoint>,
         call: &Call<'_>,
         request: &mut Request<RequestBody>,
+        called: &mut Called,
     ) -> Result<Response<UpstreamBody>, CallFailure> {
         // Asked before it is sent, since it loses its body on the way.
         let may_repeat = may_be_sent_twice(request);
         let mut wanted = Wanted::Any;
         loop {
+            called.attempts += 1;
             let in_flight = InFlight::new(endpoint, call.worker, call.ticks.now());
             let line = endpoint.line(call, wanted).await?;
             let is_fresh = line.is_fresh();
@@ -275,9 +317,10 @@ impl Upstream {
                 Err(SendFailure::Unsent) if !is_fresh => {}
                 // The others in the pool may be as stale: a service that closes one often closes all.
                 Err(SendFailure::Stale) if may_repeat && wanted == Wanted::Any => wanted = Wanted::Fresh,
-                Err(SendFailure::Unsent | SendFailure::Stale | SendFailure::Broken) => {
-                    return Err(CallFailure::Broken);
+                Err(SendFailure::Unsent | SendFailure::Stale) => {
+                    return Err(CallFailure::Broken(UpstreamError::Reset));
                 }
+                Err(SendFailure::Broken(error)) => return Err(CallFailure::Broken(error)),
             }
         }
     }

@@ -15,7 +15,7 @@ use tidegate_policy::{Admitted, Gate, Refused, Turned};
 
 use crate::body::{CountedBody, GuardedBody};
 use crate::clock::Clock;
-use crate::guard::Guard;
+use crate::guard::{Ending, Guard};
 use crate::respond::Respond;
 
 /// A request that may pass, with what it holds.
@@ -31,6 +31,11 @@ impl Admission {
     /// Holds what the gate said yes to, for a request with this method.
     pub fn new(admitted: Admitted, method: &Method, clock: Arc<dyn Clock>, respond: Arc<Respond>) -> Self {
         Self { guard: Guard::new(admitted, clock), is_head: method == Method::HEAD, respond }
+    }
+
+    /// Has somebody told how the request ended, once it has.
+    pub fn tell(&mut self, ending: Arc<dyn Ending>) {
+        self.guard.tell(ending);
     }
 
     /// What the gate said; none once it is over.

@@ -15,6 +15,7 @@
 //! charges for that (`abandoned`), or the bytes that went, if they were more. A request that was never sent to the
 //! service costs what it was charged.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,6 +29,25 @@ use crate::clock::Clock;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
+/// Who is told how an admitted request ended.
+pub trait Ending: Debug + Send + Sync {
+    /// It has ended, and what it took is given back next.
+    fn ended(&self, ended: &Ended<'_>);
+}
+
+/// How an admitted request ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended<'a> {
+    /// What it was admitted with, settled as far as that is known.
+    pub admitted: &'a Admitted,
+    /// How its work ended.
+    pub outcome: Outcome,
+    /// The bytes of the answer's body that were given out.
+    pub sent: u64,
+    /// The bytes of the request's body that the service has read.
+    pub received: u64,
+}
+
 /// An admitted request, and what its answer has shown so far.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -40,6 +60,8 @@ pub(crate) struct Guard {
     promised: Option<u64>,
     /// The bytes of the request that the service has read, where a rule wants to know.
     received: Option<Arc<AtomicU64>>,
+    /// Who is told of its end, where it matters to a log.
+    ending: Option<Arc<dyn Ending>>,
     heard: Heard,
 }
 
@@ -68,6 +90,20 @@ impl Guard {
             promised: None,
             received,
             heard: Heard::Unasked,
+            ending: None,
+        }
+    }
+
+    /// Tells of its end.
+    pub(crate) fn tell(&mut self, ending: Arc<dyn Ending>) {
+        self.received.get_or_insert_default();
+        self.ending = Some(ending);
+    }
+
+    fn told(&self, outcome: Outcome) {
+        if let (Some(ending), Some(admitted)) = (&self.ending, &self.admitted) {
+            let received = self.received.as_ref().map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+            ending.ended(&Ended { admitted, outcome, sent: self.sent, received });
         }
     }
 
@@ -152,6 +188,7 @@ impl Guard {
     fn complete(&mut self) {
         let now = self.clock.now();
         self.settle_bytes(now);
+        self.told(self.outcome);
         if let Some(admitted) = self.admitted.take() {
             admitted.complete(now, self.outcome);
         }
@@ -208,8 +245,11 @@ impl Drop for Guard {
         }
         if self.heard == Heard::Answer && self.promised == Some(self.sent) {
             self.complete();
-        } else if self.heard != Heard::Unasked {
-            self.settle_seen(self.clock.now());
+        } else {
+            if self.heard != Heard::Unasked {
+                self.settle_seen(self.clock.now());
+            }
+            self.told(Outcome::Abandoned);
         }
     }
 }

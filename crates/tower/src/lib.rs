@@ -45,7 +45,7 @@ pub mod body;
 pub mod bulkhead;
 pub mod clock;
 pub mod gate_layer;
-mod guard;
+pub mod guard;
 pub mod identify;
 pub mod respond;
 

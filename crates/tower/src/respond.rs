@@ -46,6 +46,7 @@ use self::detail::Detail;
 use self::form::Case;
 use self::grpc::Pushback;
 use self::kind::Kind;
+pub use self::kind::Unanswered;
 pub use self::page::Page;
 use self::protobuf::Violation;
 use self::sheet::Sheet;
@@ -184,7 +185,7 @@ impl Respond {
         let kind = match trouble {
             Trouble::Unclear(what) => return self.unclear(Unclear { what }, speech),
             Trouble::NoRoute => Kind::NoRoute,
-            Trouble::Unreachable => Kind::Unreachable,
+            Trouble::Unreachable(why) => Kind::Unreachable(why),
             Trouble::Silent => Kind::Silent,
             Trouble::Busy => Kind::Overloaded,
             Trouble::Stalled => Kind::Stalled,
@@ -229,7 +230,7 @@ pub enum Trouble {
     /// No route takes it.
     NoRoute,
     /// The upstream could not be asked, or what it answered is no answer.
-    Unreachable,
+    Unreachable(Unanswered),
     /// The upstream did not answer in time.
     Silent,
     /// Every connection that may be held to the upstream is in use.
@@ -365,7 +366,7 @@ impl Said<'_> {
             | Kind::Unclear
             | Kind::Late
             | Kind::NoRoute
-            | Kind::Unreachable
+            | Kind::Unreachable(_)
             | Kind::Silent
             | Kind::Stalled => {}
         }

@@ -28,6 +28,8 @@ pub struct Admitted {
     pub(crate) mets: Mets,
     /// By the position of the check: which shadows would have refused.
     pub(crate) shadow_refusals: u16,
+    /// By the position of the rule: what its charge was settled to. None is allocated while nothing is settled.
+    pub(crate) settled: Vec<(u16, Cost)>,
     pub(crate) is_over: bool,
 }
 
@@ -153,7 +155,7 @@ impl Admitted {
             cost: self.cost,
             shadow_refusals: self.shadow_refusals().map(|rule| rule.name.clone()).collect(),
             wait: self.wait,
-            ..record(&self.plan, (self.id, self.began), attributes, self.caller)
+            ..record(&self.plan, (self.id, self.began), attributes, (self.caller, &self.mets))
         }
     }
 
@@ -173,30 +175,37 @@ impl Admitted {
 
     /// Settles what it was charged by the rules with this source to the true cost. Doing it twice changes nothing.
     pub fn settle(&mut self, now: Now, source: &Settle, true_cost: Cost) {
-        let Self { plan, mets, .. } = self;
+        let Self { plan, mets, settled, .. } = self;
         for met in mets.iter_mut().filter(|met| settle_of(plan, met.rule) == Some(source)) {
-            met.settle(plan, now, true_cost);
+            if met.settle(plan, now, true_cost) {
+                settled.push((met.rule, true_cost));
+            }
         }
     }
 
     /// The same for a cost that is not known to its end: it is at least what the rule says such a request costs, so that
     /// nothing comes back because a caller leaves.
     pub fn settle_at_least(&mut self, now: Now, source: &Settle, known: Cost) {
-        let Self { plan, mets, .. } = self;
+        let Self { plan, mets, settled, .. } = self;
         for met in mets.iter_mut() {
             if let Some(cost) = cost_of(plan, met.rule).filter(|cost| cost.settle.as_ref() == Some(source)) {
-                met.settle(plan, now, known.max(cost.unheard()));
+                let known = known.max(cost.unheard());
+                if met.settle(plan, now, known) {
+                    settled.push((met.rule, known));
+                }
             }
         }
     }
 
     /// No answer was heard: what is still to be settled by one costs what the rules say for that.
     pub fn settle_unheard(&mut self, now: Now) {
-        let Self { plan, mets, .. } = self;
+        let Self { plan, mets, settled, .. } = self;
         for met in mets.iter_mut() {
             let cost = cost_of(plan, met.rule).filter(|cost| cost.settle.is_some());
-            if let Some(abandoned) = cost.and_then(|cost| cost.abandoned) {
-                met.settle(plan, now, abandoned);
+            if let Some(abandoned) = cost.and_then(|cost| cost.abandoned)
+                && met.settle(plan, now, abandoned)
+            {
+                settled.push((met.rule, abandoned));
             }
         }
     }
@@ -205,6 +214,12 @@ impl Admitted {
     #[must_use]
     pub fn holds_place(&self) -> bool {
         self.mets.iter().any(|met| matches!(met.took, Took::Place(_, Some(_)) | Took::Reserved(Some(_))))
+    }
+
+    /// What the charges of its rules were settled to, by the rules' names.
+    pub fn settled(&self) -> impl Iterator<Item = (&str, Cost)> {
+        let named = |rule: u16| self.plan.rules.get(usize::from(rule)).map(|ruled| ruled.rule.name.as_str());
+        self.settled.iter().filter_map(move |(rule, cost)| Some((named(*rule)?, *cost)))
     }
 
     /// Ends it with what was learnt.
@@ -268,14 +283,17 @@ fn settle_of(plan: &Plan, rule: u16) -> Option<&Settle> {
 }
 
 impl Met {
-    pub(crate) fn settle(&mut self, plan: &Plan, now: Now, true_cost: Cost) {
+    /// Settles its charge, if it has one that is not settled; says whether.
+    pub(crate) fn settle(&mut self, plan: &Plan, now: Now, true_cost: Cost) -> bool {
         if let Took::Charge(ticket, charge) = &mut self.took
             && !charge.is_settled()
             && let Some(Counted::Rate(store)) = plan.counted(self.store)
             && let Some(counter) = store.counter(*ticket)
         {
             counter.settle(self.key, now, charge, true_cost);
+            return true;
         }
+        false
     }
 
     pub(crate) fn give_back(&mut self, plan: &Plan) {

@@ -7,7 +7,7 @@ use super::{DecisionId, Mets, Standings, record};
 use crate::attributes::Attributes;
 use crate::gate::{HeldPlan, Now, OPERATOR};
 use crate::policy::{Limit, Route, Rule};
-use crate::record::Record;
+use crate::record::{Decided, Record};
 
 /// A request that may not pass now. It took nothing.
 #[derive(Debug)]
@@ -113,11 +113,11 @@ impl Refused {
             route: Some(self.route().name.clone()),
             criticality: self.criticality,
             cost: self.cost,
-            is_admitted: false,
+            decided: Decided::Refused,
             rule: Some(self.by().name().to_owned()),
             reason: Some(self.refusal.reason.as_str().to_owned()),
             retry: Some(self.refusal.retry),
-            ..record(&self.plan, (self.id, self.at), attributes, self.caller)
+            ..record(&self.plan, (self.id, self.at), attributes, (self.caller, &self.mets))
         }
     }
 

@@ -28,7 +28,7 @@ use tidegate_core::{Cost, Criticality, Moment, Refusal, WallTime};
 
 use super::stripes::{Apart, STRIPES};
 use crate::decision::DecisionId;
-use crate::record::Record;
+use crate::record::{Decided, Record};
 
 /// Refused decisions that are kept.
 const REFUSED: usize = 1024;
@@ -148,8 +148,7 @@ impl Note {
         let shadow_refusals =
             if self.is_shadow_refused { rule.iter().cloned().collect() } else { Vec::new() };
         Record {
-            time: self.time,
-            id: self.id,
+            id: Some(self.id),
             method: self.method.as_str().to_owned(),
             path: self.path.as_str().to_owned(),
             route: self.route.owned(),
@@ -157,15 +156,15 @@ impl Note {
             fingerprint: self.fingerprint,
             criticality: self.criticality,
             cost: self.cost,
-            is_admitted: self.refusal.is_none(),
+            decided: if self.refusal.is_none() { Decided::Admitted } else { Decided::Refused },
             rule: rule.filter(|_| self.refusal.is_some()),
             reason: self.refusal.map(|refusal| refusal.reason.as_str().to_owned()),
             retry: self.refusal.map(|refusal| refusal.retry),
             shadow_refusals,
             wait: self.wait,
             duration: self.duration,
-            status: None,
             outcome: self.outcome,
+            ..Record::malformed(self.time)
         }
     }
 }
@@ -303,7 +302,7 @@ impl Recent {
     pub(crate) fn records(&self, is_refused_only: bool) -> Vec<Record> {
         let mut records: Vec<Record> = self.refused.records().collect();
         if is_refused_only {
-            records.retain(|record| !record.is_admitted);
+            records.retain(|record| !record.is_admitted());
         } else {
             records.extend(self.admitted.records());
         }

@@ -6,6 +6,7 @@
 //! | that names the caller as the policy says: `X-Forwarded-For` or `Forwarded` | goes on, with the peer behind it | the same |
 //! | that does so in the other way                    | ends here       | ends here: nobody said that the proxy wrote it |
 //! | other fields of proxies: `X-Forwarded-Host`, `X-Real-IP`, `X-Original-URL`, `X-Envoy-Max-Retries` | ends here | goes on |
+//! | that numbers the request, `X-Request-Id`         | is replaced     | goes on; is added if it is missing |
 //! | that says how critical the request is            | ends here       | read, and replaced where the policy has a word on it |
 //! | `X_Api_Key` where `X-Api-Key` means something here | ends here     | ends here |
 //!
@@ -50,6 +51,7 @@ pub(crate) fn goes_on(name: &str, from: SentBy) -> bool {
             | b"original-uri"
             | b"original-url"
             | b"rewrite-url"
+            | b"request-id"
             | b"criticality" => from.is_trusted,
             _ => true,
         },

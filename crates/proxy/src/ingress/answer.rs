@@ -7,10 +7,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
-use tidegate_policy::{Now, Record, Refused};
+use tidegate_policy::{Now, Refused};
 use tidegate_tower::Clock;
 use tidegate_tower::body::GuardedBody;
 
+use super::line::LogLine;
 use super::unbroken::{go_on, unwanted};
 use super::way::Undecided;
 use crate::alone::Patience;
@@ -19,7 +20,7 @@ use crate::figures::RouteFigures;
 use crate::upstream::{Turned, UpstreamBody};
 
 /// What a request is noted with whose caller went away before there was an answer.
-const GONE: u16 = 499;
+pub(super) const GONE: u16 = 499;
 
 /// What a request is noted with that was cut off before there was an answer, because the time to drain was over.
 const CUT_OFF: u16 = 503;
@@ -40,7 +41,10 @@ impl AnswerBody {
     }
 
     /// A short text of ours.
-    pub(super) const fn text(text: Bytes, ticket: Ticket) -> Self {
+    pub(super) fn text(text: Bytes, ticket: Ticket) -> Self {
+        if let Some(line) = ticket.line() {
+            line.sent(text.len());
+        }
         Self { body: GuardedBody::refused(text), _ticket: ticket, lasting: None, turned: None }
     }
 
@@ -104,32 +108,21 @@ pub(super) struct Ticket {
 pub(super) struct Noted {
     pub(super) figures: Arc<RouteFigures>,
     pub(super) began: Now,
-    /// Its line in the access log, and when it gets one.
-    pub(super) record: Option<(Box<Record>, Logged)>,
+    /// Its line in the access log, if it may get one.
+    pub(super) line: Option<Arc<LogLine>>,
     status: u16,
     /// There while it is not known whether it goes on.
     undecided: Option<Undecided>,
-}
-
-/// When a request is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logged {
-    Always,
-    /// If the upstream fails it, or turns it away.
-    If {
-        is_failed: bool,
-        is_refused: bool,
-    },
 }
 
 impl Noted {
     pub(super) const fn new(
         figures: Arc<RouteFigures>,
         began: Now,
-        record: Option<(Box<Record>, Logged)>,
+        line: Option<Arc<LogLine>>,
         undecided: Option<Undecided>,
     ) -> Self {
-        Self { figures, began, record, status: GONE, undecided }
+        Self { figures, began, line, status: GONE, undecided }
     }
 
     fn decided(&mut self, is_admitted: bool) {
@@ -166,12 +159,14 @@ impl Ticket {
     pub(super) fn turned_away(&mut self, refused: &Refused) {
         let Some(noted) = &mut self.noted else { return };
         noted.decided(false);
-        if let Some((record, _)) = &mut noted.record {
-            record.is_admitted = false;
-            record.rule = Some(refused.by().name().to_owned());
-            record.reason = Some(refused.refusal.reason.as_str().to_owned());
-            record.retry = Some(refused.refusal.retry);
+        if let Some(line) = &noted.line {
+            line.turned_away(refused);
         }
+    }
+
+    /// Its line in the access log, if it may get one.
+    pub(super) fn line(&self) -> Option<&Arc<LogLine>> {
+        self.noted.as_ref()?.line.as_ref()
     }
 }
 
@@ -181,20 +176,14 @@ impl Drop for Ticket {
         let Some(mut noted) = self.noted.take() else { return };
         // Whoever goes away while it waits was refused by nobody.
         noted.decided(true);
-        let Noted { figures, began, record, status, .. } = noted;
+        let Noted { figures, began, line, status, .. } = noted;
         let is_cut_off = status == GONE && self.caller.worker.is_cutting_off();
         let status = if is_cut_off { CUT_OFF } else { status };
         let shared = &self.caller.worker.shared;
         let took = shared.clock.moment().since(began.moment);
         figures.end(status, took);
-        let Some((record, logged)) = record else { return };
-        let is_logged = match logged {
-            Logged::Always => true,
-            Logged::If { is_refused, .. } if !record.is_admitted => is_refused,
-            Logged::If { is_failed, .. } => is_failed && status >= 500,
-        };
-        if is_logged {
-            shared.log(Record { status: Some(status), duration: Some(took), ..*record });
+        if let Some(line) = line {
+            line.answered(status, took);
         }
     }
 }

@@ -22,9 +22,12 @@ use crate::connection::Caller;
 use crate::connection::http1::body::{BrokenOff, CallerBody};
 use crate::criticality;
 use crate::head::{self, Forwards};
+use crate::request_id;
 use crate::settings::Settings;
 use crate::stay::Again;
-use crate::upstream::{BodyFailure, CallFailure, ClientShare, Exchange, Patient, UpstreamBody};
+use crate::upstream::{
+    BodyFailure, CallFailure, ClientShare, Exchange, Patient, UpstreamBody, UpstreamError,
+};
 
 /// The body of the request ended too soon.
 const BROKEN_OFF: Trouble = Trouble::Unclear("the request broke off");
@@ -110,6 +113,8 @@ impl Forward {
         head::send_on(&mut request, &caller.hop, sent.settings.server.client_address);
         let found = sent.admission.admitted().map(Admitted::criticality);
         let told = found.filter(|_| sent.settings.tells_criticality);
+        let id = sent.admission.admitted().map(Admitted::id);
+        id.into_iter().for_each(|id| request_id::tell(request.headers_mut(), caller.hop.is_trusted, id));
         let said = &sent.settings.meant.said_members;
         criticality::tell(request.headers_mut(), told, (caller.hop.is_trusted, said));
         let (worker, settings) = (Arc::clone(&caller.worker), Arc::clone(&sent.settings));
@@ -135,12 +140,14 @@ impl Forward {
             }
         }
         let request = request.map(|body| sent.admission.counted(body.of_exchange(upload.clone())));
+        let line = sent.ticket.line().cloned();
         let visit = Visit {
             worker,
             settings,
             upstream,
             hold,
             began: ready,
+            line,
             request,
             client,
             upload,
@@ -188,7 +195,7 @@ impl Passed {
         let turned = response.body_mut().take_turned();
         // An upstream that turns to another protocol without being asked is none.
         if is_upgraded && (!is_upgrade || turned.is_none()) {
-            return self.trouble(Trouble::Unreachable);
+            return self.told(UpstreamError::BadAnswer, alone);
         }
         head::send_back(&mut response, is_upgraded);
         let mut response = self.answer(response);
@@ -201,16 +208,24 @@ impl Passed {
     fn failed(mut self, failure: CallFailure, alone: Patience) -> Response<AnswerBody> {
         if matches!(
             failure,
-            CallFailure::Broken | CallFailure::Silent | CallFailure::CallerGone | CallFailure::Stalled
+            CallFailure::Broken(_) | CallFailure::Silent | CallFailure::CallerGone | CallFailure::Stalled
         ) {
             self.admission.unheard();
         }
-        match failure {
-            CallFailure::Unconnected | CallFailure::Broken => self.trouble(Trouble::Unreachable),
-            CallFailure::Silent => self.trouble(Trouble::Silent),
-            CallFailure::Busy => self.trouble(Trouble::Busy),
-            CallFailure::CallerGone => self.incomplete(BROKEN_OFF, alone),
-            CallFailure::Stalled => self.incomplete(Trouble::Stalled, alone),
+        self.told(failure.error(), alone)
+    }
+
+    /// The upstream gave no answer that could be handed on.
+    fn told(self, error: UpstreamError, alone: Patience) -> Response<AnswerBody> {
+        if let Some(line) = self.ticket.line() {
+            line.failed(error);
+        }
+        match error {
+            UpstreamError::Silent => self.trouble(Trouble::Silent),
+            UpstreamError::Busy => self.trouble(Trouble::Busy),
+            UpstreamError::BrokenOff => self.incomplete(BROKEN_OFF, alone),
+            UpstreamError::Stalled => self.incomplete(Trouble::Stalled, alone),
+            error => self.trouble(Trouble::Unreachable(error.unanswered())),
         }
     }
 

@@ -67,8 +67,8 @@ impl Sent {
                 }
             }
             Err(CallFailure::CallerGone | CallFailure::Stalled) => linger(self.admission, self.patience),
-            Err(CallFailure::Silent | CallFailure::Broken) => drop(self.admission),
-            Err(CallFailure::Unconnected | CallFailure::Busy) => self.admission.unasked(),
+            Err(CallFailure::Silent | CallFailure::Broken(_)) => drop(self.admission),
+            Err(CallFailure::Unconnected(_) | CallFailure::Busy) => self.admission.unasked(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use http::{Request, Response};
 use tidegate_core::permit::Outcome;
@@ -11,11 +12,13 @@ use tidegate_policy::policy::LimitAlgorithm;
 use tidegate_tower::bulkhead::{self, Place};
 use tidegate_tower::{Bulkhead, Clock};
 
+use super::line::LogLine;
 use crate::alone;
 use crate::settings::Settings;
 use crate::stay::{Again, Arrival, Stay};
 use crate::upstream::{
-    Call, CallFailure, ClientShare, Exchange, Lend, RequestBody, Upstream, UpstreamBody, orca,
+    Call, CallFailure, Called, ClientShare, Exchange, Lend, RequestBody, Upstream, UpstreamBody,
+    UpstreamError, orca,
 };
 use crate::worker::Worker;
 
@@ -29,6 +32,8 @@ pub(super) struct Visit {
     pub(super) hold: Hold,
     /// Since when the upstream is asked.
     pub(super) began: Moment,
+    /// Its line in the access log, if it may get one.
+    pub(super) line: Option<Arc<LogLine>>,
     pub(super) request: Request<RequestBody>,
     /// Whose share of the connections it counts for.
     pub(super) client: ClientShare,
@@ -148,11 +153,30 @@ impl Drop for Unanswered<'_> {
     }
 }
 
+/// An upstream that is being asked. Dropped, it notes how, though there was no answer.
+struct Asking<'a> {
+    called: Called,
+    upstream: &'a Upstream,
+    line: Option<&'a LogLine>,
+    /// After how long the head of the answer came.
+    head: Option<Duration>,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let Some(line) = self.line else { return };
+        let endpoint = self.called.endpoint.and_then(|position| self.upstream.endpoints().get(position));
+        line.asked(self.called, endpoint.map(|endpoint| endpoint.spec.to_string()), self.head);
+    }
+}
+
 impl Visit {
     /// Asks the upstream.
     pub(super) async fn go(self) -> Result<Response<UpstreamBody>, CallFailure> {
-        let Self { worker, settings, upstream, hold, began, request, client, upload, criticality } = self;
-        let upstream = settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected)?;
+        let Self { worker, settings, upstream, hold, began, line, request, client, upload, criticality } =
+            self;
+        let upstream =
+            settings.upstreams.get(upstream).ok_or(CallFailure::Unconnected(UpstreamError::ConnectFailed))?;
         let is_fixed = upstream.spec.concurrency.algorithm == LimitAlgorithm::Fixed;
         let door = upstream.door(worker.number);
         let arrival = hold.arrival();
@@ -160,7 +184,9 @@ impl Visit {
         let is_caller_gone = || arrival.as_ref().is_some_and(Arrival::is_broken_off);
         let (ticks, upload, place) = (worker.ticks(), upload.as_ref(), Some(&unanswered as &dyn Lend));
         let call = Call { worker: worker.number, ticks, client, upload, place };
-        let mut call = pin!(upstream.call(call, request, is_caller_gone));
+        let mut asking = Asking { called: Called::default(), upstream, line: line.as_deref(), head: None };
+        let called = &mut asking.called;
+        let mut call = pin!(upstream.call(call, request, called, is_caller_gone));
         let mut answered = poll_fn(|cx| {
             if !is_fixed && alone::is_late() {
                 unanswered.take_back();
@@ -173,12 +199,16 @@ impl Visit {
             Ok(response) => {
                 let now = settings.clock.moment();
                 upstream.took(worker.number, now.since(began));
+                asking.head = Some(now.since(began));
                 hear(&worker, &settings, upstream, response);
                 if let Some(place) = hold.answered() {
                     keep(&worker, now, upstream, place, response);
                 }
             }
             Err(failure) => {
+                if let Some(line) = asking.line {
+                    line.failed(failure.error());
+                }
                 if let Some(place) = hold.unanswered() {
                     match failure.outcome() {
                         Some(outcome) => place.complete(settings.clock.moment(), outcome),

@@ -96,6 +96,11 @@ impl Entry {
         Some(Self { listener: Arc::clone(listener), from, standing })
     }
 
+    /// The peer's address.
+    pub(crate) const fn from(&self) -> IpAddr {
+        self.from
+    }
+
     /// Reads who calls, where a balancer says it.
     ///
     /// # Errors

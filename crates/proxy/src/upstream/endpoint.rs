@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_policy::policy;
 
 use super::connect::Connector;
+use super::error::LastError;
 use super::lane::{Lane, Line, Wanted};
 use super::places::{Place, Places};
 use super::reach::Reachability;
@@ -37,6 +38,7 @@ pub(crate) struct Endpoint {
     measured: AtomicU64,
     /// Connections that could not be made.
     pub(crate) failures: AtomicU64,
+    pub(crate) last_error: LastError,
 }
 
 impl Endpoint {
@@ -58,6 +60,7 @@ impl Endpoint {
             latency: AtomicU64::new(0),
             measured: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            last_error: LastError::default(),
         }
     }
 

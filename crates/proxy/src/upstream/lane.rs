@@ -21,7 +21,7 @@ use super::connect::{Connected, Spoken};
 use super::endpoint::{Endpoint, InFlight};
 use super::http1::{Connection, Failure, Stream};
 use super::places::{ClientShare, Place, Turn, Waiting};
-use super::{Call, CallFailure, Lend, RequestBody};
+use super::{Call, CallFailure, Lend, RequestBody, UpstreamError};
 use crate::head;
 use crate::ticks::{Ticks, millis};
 
@@ -109,7 +109,7 @@ pub(super) enum SendFailure {
     /// closed it in the moment in which the request was sent.
     Stale,
     /// Anything else.
-    Broken,
+    Broken(UpstreamError),
 }
 
 impl Lane {
@@ -212,28 +212,38 @@ impl Lane {
         let connect_timeout = endpoint.upstream.connect_timeout;
         let attempt = endpoint.reach.attempt(ticks, connect_timeout);
         let connecting = Self::connect(endpoint, worker, place, ticks);
-        if let Ok(Some(sender)) = timeout(connect_timeout, connecting).await {
-            attempt.succeeded();
-            return Ok(sender);
+        let connected = timeout(connect_timeout, connecting).await;
+        match connected.unwrap_or(Err(UpstreamError::ConnectTimeout)) {
+            Ok(sender) => {
+                attempt.succeeded();
+                Ok(sender)
+            }
+            Err(error) => {
+                attempt.failed();
+                endpoint.failures.fetch_add(1, Ordering::Relaxed);
+                Err(CallFailure::Unconnected(error))
+            }
         }
-        attempt.failed();
-        endpoint.failures.fetch_add(1, Ordering::Relaxed);
-        Err(CallFailure::Unconnected)
     }
 
-    async fn connect(endpoint: &Endpoint, worker: usize, place: Place, ticks: &Ticks) -> Option<Sender> {
-        let connected = endpoint.connector.connect(&endpoint.spec, endpoint.upstream.protocol).await.ok()?;
+    async fn connect(
+        endpoint: &Endpoint,
+        worker: usize,
+        place: Place,
+        ticks: &Ticks,
+    ) -> Result<Sender, UpstreamError> {
+        let connected = endpoint.connector.connect(&endpoint.spec, endpoint.upstream.protocol).await?;
         let (stream, spoken) = match connected {
             Connected::Plain(stream, spoken) => (Stream::Plain(stream), spoken),
             Connected::Tls(stream, spoken) => (Stream::Tls(stream), spoken),
         };
         match spoken {
-            Spoken::Http1 => Some(Sender::One(Box::new(Held { connection: Connection::new(stream), place }))),
+            Spoken::Http1 => Ok(Sender::One(Box::new(Held { connection: Connection::new(stream), place }))),
             Spoken::H2 => {
                 let many = Many::greet(stream, place, ticks).await?;
                 endpoint.lane(worker).many().push(many.clone());
                 endpoint.places.tell_all();
-                Some(Sender::Many(many))
+                Ok(Sender::Many(many))
             }
         }
     }
@@ -275,7 +285,7 @@ impl Sender {
 }
 
 impl Many {
-    async fn greet<S>(stream: S, place: Place, ticks: &Ticks) -> Option<Self>
+    async fn greet<S>(stream: S, place: Place, ticks: &Ticks) -> Result<Self, UpstreamError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -287,10 +297,11 @@ impl Many {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(MOST_UNSENT);
-        let (sender, connection) = client.handshake(TokioIo::new(stream)).await.ok()?;
+        let connected = client.handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = connected.map_err(|failure| UpstreamError::of_h2(&failure))?;
         let streams = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
         drive(connection, place, Arc::downgrade(&streams));
-        Some(Self { sender, streams, used: ticks.now() })
+        Ok(Self { sender, streams, used: ticks.now() })
     }
 
     /// Whether one more request can be sent over it at once: beyond what the service allows it would wait for others.
@@ -349,7 +360,8 @@ impl Line {
                     Ok(response) => Ok(response.map(|()| UpstreamBody::one(held, in_flight, call))),
                     Err(Failure::Unsent) => Err(SendFailure::Unsent),
                     Err(Failure::Closed) if !self.is_fresh => Err(SendFailure::Stale),
-                    Err(_) => Err(SendFailure::Broken),
+                    Err(Failure::Malformed(_)) => Err(SendFailure::Broken(UpstreamError::BadAnswer)),
+                    Err(_) => Err(SendFailure::Broken(UpstreamError::Reset)),
                 }
             }
             Sender::Many(mut many) => {
@@ -362,7 +374,7 @@ impl Line {
                             *request = unsent;
                             Err(SendFailure::Unsent)
                         }
-                        None => Err(SendFailure::Broken),
+                        None => Err(SendFailure::Broken(UpstreamError::of_h2(error.error()))),
                     },
                 }
             }

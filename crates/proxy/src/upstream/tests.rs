@@ -44,7 +44,8 @@ fn request(method: Method) -> Request<RequestBody> {
 }
 
 async fn ask(upstream: &Upstream, method: Method) -> Result<Bytes, CallFailure> {
-    let response = upstream.call(calling(&ticks(0)), request(method), || false).await?;
+    let response =
+        upstream.call(calling(&ticks(0)), request(method), &mut Called::default(), || false).await?;
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
@@ -144,7 +145,8 @@ async fn what_may_be_sent_twice_is_sent_over_another_connection() {
 async fn a_request_that_is_dropped_closes_its_connection() {
     let (listener, upstream) = upstream().await;
     let ticks = ticks(0);
-    let call = upstream.call(calling(&ticks), request(Method::GET), || false);
+    let mut called = Called::default();
+    let call = upstream.call(calling(&ticks), request(Method::GET), &mut called, || false);
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         serve(&mut stream, b"HTTP/1.1").await;
@@ -167,7 +169,8 @@ async fn an_answer_that_is_dropped_closes_its_connection() {
         stream
     };
     let ticks = ticks(0);
-    let asking = upstream.call(calling(&ticks), request(Method::GET), || false);
+    let mut called = Called::default();
+    let asking = upstream.call(calling(&ticks), request(Method::GET), &mut called, || false);
     let (answered, _stream) = tokio::join!(asking, serving);
     assert_eq!(upstream.endpoints[0].counts(), (1, 1));
     drop(answered);

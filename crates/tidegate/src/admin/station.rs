@@ -261,6 +261,17 @@ pub struct EndpointStatus {
     pub in_flight: u64,
     /// How often it could not be connected to, since the start.
     pub failures: u64,
+    /// What went wrong with it last, if anything did.
+    pub last_error: Option<LastError>,
+}
+
+/// What went wrong with an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastError {
+    /// As one word of a closed set, the `error` of records.
+    pub error: &'static str,
+    /// When, to the second.
+    pub at: WallTime,
 }
 
 /// The text of a policy.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::Moment;
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_policy::Now;
-use tidegate_policy::record::millis_json;
+use tidegate_policy::record::{millis_json, time_text};
 
 use super::answer::{Json, Refusal, by_level, ratio, time_of};
 use super::serve::Shared;
@@ -96,5 +96,6 @@ fn endpoint_json(endpoint: &EndpointStatus) -> Value {
         "connections": endpoint.connections,
         "in_flight": endpoint.in_flight,
         "failures": endpoint.failures,
+        "last_error": endpoint.last_error.map(|last| json!({ "error": last.error, "time": time_text(last.at) })),
     })
 }

@@ -12,8 +12,9 @@ use super::keeper::Keeper;
 use super::vitals::process;
 use crate::admin::{
     Attempts, CapacityStatus, Changes, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
-    EndpointStatus, Figures, Gone, InFlight, LoadFailure, MeasuredFamily, NotConfirmed, NotTaken, Offer,
-    Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken, UpstreamStatus,
+    EndpointStatus, Figures, Gone, InFlight, LastError, LoadFailure, MeasuredFamily, NotConfirmed, NotTaken,
+    Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken,
+    UpstreamStatus,
 };
 
 impl Station for Keeper {
@@ -78,6 +79,7 @@ impl Station for Keeper {
             connections: endpoint.connections as u64,
             in_flight: endpoint.in_flight as u64,
             failures: endpoint.failures,
+            last_error: endpoint.last_error.map(|(error, at)| LastError { error: error.as_str(), at }),
         };
         let upstreams = self.gateway().upstreams().into_iter().map(|upstream| UpstreamStatus {
             name: upstream.upstream,

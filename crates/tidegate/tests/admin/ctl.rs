@@ -74,7 +74,8 @@ fn what_is_asked_is_told_in_words_and_tables() {
     assert!(explained.contains("per_key") && explained.contains("refuse"), "{explained}");
     let upstreams = shell.said(&["upstreams"]);
     assert!(
-        upstreams.contains("default   http://127.0.0.1:3000  2            1          1\n"),
+        upstreams
+            .contains("default   http://127.0.0.1:3000  2            1          1         connect_refused\n"),
         "{upstreams}"
     );
     assert!(

@@ -1,13 +1,15 @@
 //! The examples of the reference are sent as they are written.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use saphyr_parser::{Event, Parser};
+use serde_json::Value;
+use tidegate::admin::OPENAPI;
+use tidegate_core::Reason;
 use tidegate_core::concurrency::Why;
-use tidegate_core::permit::Outcome;
-use tidegate_core::{Cost, Criticality, Reason, Retry, WallTime};
-use tidegate_policy::{DecisionId, ReasonWord, Record};
+use tidegate_policy::ReasonWord;
+use tidegate_proxy::UpstreamError;
+use tidegate_proxy::figures::ProtocolError;
 
 use crate::http::{ask_with, get};
 use crate::published::assert_is;
@@ -101,33 +103,36 @@ const LOG: &str = include_str!("../../../../docs/reference/access-log.md");
 
 #[test]
 fn the_page_of_the_access_log_has_every_field() {
-    let record = Record {
-        time: WallTime::from_unix_seconds(0),
-        id: "00c0ffee00c0ffee".parse::<DecisionId>().unwrap(),
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        route: Some("orders".to_owned()),
-        caller: Some("ann".to_owned()),
-        fingerprint: Some(1),
-        criticality: Criticality::Critical,
-        cost: Cost::ONE,
-        is_admitted: true,
-        rule: Some("per_key".to_owned()),
-        reason: Some("quota_spent".to_owned()),
-        retry: Some(Retry::Never),
-        shadow_refusals: vec!["other".to_owned()],
-        wait: Duration::from_secs(1),
-        duration: Some(Duration::from_secs(1)),
-        status: Some(200),
-        outcome: Some(Outcome::Ok),
-    };
-    let written = record.to_json();
-    let written: BTreeSet<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
+    let schema = tidegate_policy::record::schema();
+    let published: BTreeSet<&str> =
+        schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     let (_, fields) = LOG.split_once("## Fields").unwrap();
-    let (fields, _) = fields.split_once("## Reasons").unwrap();
+    let (fields, _) = fields.split_once("\n## ").unwrap();
     let first: Vec<String> = rows(fields).map(|row| row[0].clone()).collect();
     let documented: BTreeSet<&str> = first.iter().flat_map(|names| names.split(", ")).collect();
-    assert_eq!(documented, written);
+    assert_eq!(documented, published);
+}
+
+#[test]
+fn the_page_of_the_access_log_has_every_error() {
+    let (_, errors) = LOG.split_once("## Errors").unwrap();
+    let (errors, _) = errors.split_once("\n## ").unwrap();
+    let documented: BTreeSet<String> = rows(errors).map(|row| row[0].clone()).collect();
+    let known = UpstreamError::ALL.map(|error| error.as_str().to_owned());
+    assert_eq!(documented, BTreeSet::from(known));
+    for kind in ProtocolError::ALL {
+        assert!(errors.contains(&format!("`{}`", kind.as_str())), "{kind:?}");
+    }
+}
+
+#[test]
+fn records_of_the_api_are_what_the_schema_of_the_access_log_says() {
+    let schema = tidegate_policy::record::schema();
+    let described: Value = serde_json::from_str(OPENAPI).unwrap();
+    let record = &described["components"]["schemas"]["Record"];
+    for part in ["type", "required", "properties"] {
+        assert_eq!(record[part], schema[part], "{part} of Record in openapi.json");
+    }
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tidegate::admin::{
     Admin, Attempts, CapacityStatus, Changes, Checked, ConcurrencyStatus, Connections, DegradeSwitch,
-    DegradedAnswers, Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LoadFailure,
-    MeasuredFamily, NotConfirmed, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage,
-    Station, SwitchedRoute, Taken, Token, Unloaded, UpstreamStatus,
+    DegradedAnswers, Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LastError,
+    LoadFailure, MeasuredFamily, NotConfirmed, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus,
+    Stage, Station, SwitchedRoute, Taken, Token, Unloaded, UpstreamStatus,
 };
 use tidegate_core::concurrency::{Change, Why};
 use tidegate_core::{Criticality, Moment, Ratio, WallTime};
@@ -288,6 +288,7 @@ impl Station for Small {
             connections: 2,
             in_flight: 1,
             failures: 1,
+            last_error: Some(LastError { error: "connect_refused", at: WallTime::from_unix_nanos(BEGIN) }),
         };
         let concurrency = self.strain.lock().unwrap().concurrency.clone();
         vec![UpstreamStatus {

@@ -337,13 +337,13 @@ fn fields_of_proxies_are_not_taken_from_strangers() {
         X_Real_IP: 6.6.6.6\r\nHTTP2-Settings: x\r\nX-Criticality: critical_plus\r\nX-Kept: 1\r\n\r\n";
     let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{spoofed}");
     let request = sent_on("", &bytes);
-    let names = ["host", "via", "x-forwarded-for", "x-forwarded-proto", "x-kept"];
+    let names = ["host", "via", "x-forwarded-for", "x-forwarded-proto", "x-kept", "x-request-id"];
     assert_eq!(request.head.names(), names);
     assert_eq!(request.get("x-forwarded-for"), Some("6.6.6.6, 127.0.0.1"), "read from the right");
     assert_eq!(request.get("x-forwarded-proto"), Some("http"));
     let policy = "[server]\nclient_address = 'forwarded'\ntrusted_proxies = ['10.0.0.1']";
     let request = sent_on(policy, &bytes);
-    assert_eq!(request.head.names(), ["forwarded", "forwarded", "host", "via", "x-kept"]);
+    assert_eq!(request.head.names(), ["forwarded", "forwarded", "host", "via", "x-kept", "x-request-id"]);
 }
 
 #[test]
@@ -352,10 +352,18 @@ fn of_a_trusted_proxy_one_way_to_name_the_caller_goes_on() {
         X-Forwarded-Host: a.test\r\nX-Real-IP: 203.0.113.7\r\nX_Forwarded_For: 6.6.6.6\r\n\r\n";
     let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}");
     let request = sent_on("[server]\ntrusted_proxies = ['127.0.0.1']", &bytes);
-    let names = ["host", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"];
+    let names = [
+        "host",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-real-ip",
+        "x-request-id",
+    ];
     assert_eq!(request.head.names(), names);
     let request = sent_on("[server]\ntrusted_proxies = ['127.0.0.1']\nclient_address = 'forwarded'", &bytes);
-    assert_eq!(request.head.names(), ["forwarded", "forwarded", "host", "via", "x-real-ip"]);
+    assert_eq!(request.head.names(), ["forwarded", "forwarded", "host", "via", "x-real-ip", "x-request-id"]);
 }
 
 #[test]

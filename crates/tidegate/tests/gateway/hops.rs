@@ -27,7 +27,10 @@ fn fields_for_the_next_hop_end_here() {
         ("TE", "gzip"),
         ("X-Kept", "1"),
     ]);
-    assert_eq!(request.head.names(), ["host", "via", "x-forwarded-for", "x-forwarded-proto", "x-kept"]);
+    assert_eq!(
+        request.head.names(),
+        ["host", "via", "x-forwarded-for", "x-forwarded-proto", "x-kept", "x-request-id"]
+    );
 }
 
 #[test]

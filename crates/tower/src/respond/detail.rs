@@ -34,7 +34,7 @@ impl Detail<'_> {
             Kind::Throttled => "what would be called refuses too much at the moment",
             Kind::Late => "the deadline has passed, or would pass before the answer",
             Kind::NoRoute => "no route of this gateway takes the request",
-            Kind::Unreachable => "the service behind this gateway could not be reached",
+            Kind::Unreachable(why) => why.sentence(),
             Kind::Silent => "the service behind this gateway did not answer in time",
             Kind::Stalled => "the body of the request did not come in time",
         })

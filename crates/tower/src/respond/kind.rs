@@ -32,9 +32,28 @@ pub(crate) enum Kind {
     Throttled,
     Late,
     NoRoute,
-    Unreachable,
+    Unreachable(Unanswered),
     Silent,
     Stalled,
+}
+
+/// Why a service that was asked gave no answer, as far as its callers are told: which step failed, never whose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// Nothing listens there.
+    ConnectRefused,
+    /// It was not connected to in time.
+    ConnectTimeout,
+    /// There is no way there.
+    ConnectFailed,
+    /// Its name has no address.
+    Dns,
+    /// No encrypted connection came about.
+    Tls,
+    /// The connection ended before the answer.
+    Reset,
+    /// What came is no answer.
+    BadAnswer,
 }
 
 impl Kind {
@@ -81,7 +100,7 @@ impl Kind {
             Self::Overloaded | Self::Throttled => StatusCode::SERVICE_UNAVAILABLE,
             Self::Late | Self::Silent => StatusCode::GATEWAY_TIMEOUT,
             Self::NoRoute => StatusCode::NOT_FOUND,
-            Self::Unreachable => StatusCode::BAD_GATEWAY,
+            Self::Unreachable(_) => StatusCode::BAD_GATEWAY,
             Self::Stalled => StatusCode::REQUEST_TIMEOUT,
         }
     }
@@ -91,7 +110,7 @@ impl Kind {
             Self::Quota | Self::Concurrency => 8,
             Self::Blocked => 7,
             Self::Unclear => 3,
-            Self::Overloaded | Self::Throttled | Self::Unreachable | Self::Silent => 14,
+            Self::Overloaded | Self::Throttled | Self::Unreachable(_) | Self::Silent => 14,
             Self::Late | Self::Stalled => 4,
             Self::NoRoute => 12,
         }
@@ -113,7 +132,7 @@ impl Kind {
             Self::Throttled => ("urn:tidegate:problem:throttled", "Held back before the call"),
             Self::Late | Self::Silent => ("about:blank", "Gateway Timeout"),
             Self::NoRoute => ("about:blank", "Not Found"),
-            Self::Unreachable => ("about:blank", "Bad Gateway"),
+            Self::Unreachable(_) => ("about:blank", "Bad Gateway"),
             Self::Stalled => ("about:blank", "Request Timeout"),
         }
     }
@@ -127,7 +146,7 @@ impl Kind {
             Self::Overloaded => "destination_unavailable",
             Self::Late | Self::Silent => "http_response_timeout",
             Self::NoRoute => "destination_not_found",
-            Self::Unreachable => "connection_refused",
+            Self::Unreachable(why) => why.proxy_error(),
         }
     }
 
@@ -140,7 +159,7 @@ impl Kind {
             | Self::Throttled
             | Self::Late
             | Self::NoRoute
-            | Self::Unreachable
+            | Self::Unreachable(_)
             | Self::Silent
             | Self::Stalled => false,
         }
@@ -156,9 +175,37 @@ impl Kind {
             | Self::Throttled
             | Self::Late
             | Self::NoRoute
-            | Self::Unreachable
+            | Self::Unreachable(_)
             | Self::Silent
             | Self::Stalled => false,
+        }
+    }
+}
+
+impl Unanswered {
+    /// The error of `Proxy-Status` (RFC 9209).
+    const fn proxy_error(self) -> &'static str {
+        match self {
+            Self::ConnectRefused => "connection_refused",
+            Self::ConnectTimeout => "connection_timeout",
+            Self::ConnectFailed => "destination_unavailable",
+            Self::Dns => "dns_error",
+            Self::Tls => "tls_protocol_error",
+            Self::Reset => "connection_terminated",
+            Self::BadAnswer => "http_protocol_error",
+        }
+    }
+
+    /// The same in a sentence.
+    pub(crate) const fn sentence(self) -> &'static str {
+        match self {
+            Self::ConnectRefused => "the service behind this gateway refused the connection",
+            Self::ConnectTimeout => "the service behind this gateway could not be connected to in time",
+            Self::ConnectFailed => "the service behind this gateway could not be reached",
+            Self::Dns => "the service behind this gateway has no address",
+            Self::Tls => "no encrypted connection to the service behind this gateway came about",
+            Self::Reset => "the connection to the service behind this gateway ended before its answer",
+            Self::BadAnswer => "the service behind this gateway gave no valid answer",
         }
     }
 }

@@ -9,7 +9,7 @@ use tidegate_core::{Cost, Moment, Reason, Refusal, Retry, WallTime};
 use tidegate_policy::policy::{KeySource, KeySpec, Mode, Policy, Rule, RuleCost, Settle};
 use tidegate_policy::{Admitted, Attributes, Decision, Gate, Now, Refused, Turned};
 use tidegate_tower::identify::Unclear;
-use tidegate_tower::respond::{LegacyReset, RatelimitFields, Speech, Trouble};
+use tidegate_tower::respond::{LegacyReset, RatelimitFields, Speech, Trouble, Unanswered};
 use tidegate_tower::{Clock, Respond};
 
 use crate::policies::{PER_KEY, busy, concurrent, policy, protected, reserve, settled, shed};
@@ -223,7 +223,8 @@ fn without_rule(answers: &mut Answers) {
     for trouble in [
         Trouble::Unclear("something is \"odd\""),
         Trouble::NoRoute,
-        Trouble::Unreachable,
+        Trouble::Unreachable(Unanswered::ConnectRefused),
+        Trouble::Unreachable(Unanswered::BadAnswer),
         Trouble::Silent,
         Trouble::Busy,
         Trouble::Stalled,

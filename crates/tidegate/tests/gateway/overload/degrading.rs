@@ -141,6 +141,6 @@ fn the_log_says_that_the_upstream_had_no_room() {
         assert_eq!(lines.len(), 1, "{lines:#?}");
         let record = Record::from_line(&lines[0]).unwrap();
         assert_eq!((record.path.as_str(), record.status), ("/catalogue", Some(203)));
-        assert_eq!((record.is_admitted, record.rule.as_deref()), (false, Some("upstream:orders")));
+        assert_eq!((record.is_admitted(), record.rule.as_deref()), (false, Some("upstream:orders")));
     }
 }

@@ -100,13 +100,13 @@ fn the_log_says_who_refused_and_why() {
         for log in ["sample_accepted = '0%'", "sample_accepted = '0%', always = ['refused', 'failed']"] {
             let [refused] = logged(concurrency, log).try_into().unwrap();
             assert_eq!((refused.path.as_str(), refused.status), ("/refused", Some(503)));
-            assert_eq!((refused.is_admitted, refused.rule.as_deref()), (false, Some("upstream:orders")));
+            assert_eq!((refused.is_admitted(), refused.rule.as_deref()), (false, Some("upstream:orders")));
             assert_eq!(refused.reason.as_deref(), Some(reason));
             assert!(refused.retry.is_some() && refused.duration.is_some());
         }
         let all = logged(concurrency, "sample_accepted = '100%'");
         let of = |path| all.iter().find(|record| record.path == path).unwrap();
-        assert_eq!((all.len(), of("/held").is_admitted, of("/refused").is_admitted), (2, true, false));
+        assert_eq!((all.len(), of("/held").is_admitted(), of("/refused").is_admitted()), (2, true, false));
     }
 }
 

@@ -42,10 +42,11 @@ pub(super) fn upstreams(answer: &Value) -> String {
                 text(&endpoint["connections"]),
                 text(&endpoint["in_flight"]),
                 text(&endpoint["failures"]),
+                text(&endpoint["last_error"]["error"]),
             ]
         })
     });
-    let heads = ["UPSTREAM", "ENDPOINT", "CONNECTIONS", "IN FLIGHT", "FAILURES"];
+    let heads = ["UPSTREAM", "ENDPOINT", "CONNECTIONS", "IN FLIGHT", "FAILURES", "LAST ERROR"];
     format!("{limits}\n{}", table(&heads, endpoints.collect(), "no endpoints"))
 }
 
