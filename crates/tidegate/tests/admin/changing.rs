@@ -50,17 +50,17 @@ fn a_wrong_policy_is_told_with_all_its_problems_and_changes_nothing() {
     let wrong = POLICY.replace("burst = 5", "brust = 5").replace("\"10/min\"", "\"10\"");
     let answer = ask_with(address, "PUT /api/v1/policy", TOML, &wrong);
     assert_eq!(answer.status, 422);
-    assert_eq!(answer.detail(), "2 errors. The policy stays as it is.");
+    assert_eq!(answer.detail(), "2 errors, 1 warning. The policy stays as it is.");
     assert_is("Problem", &answer.json());
     let codes: Vec<_> =
         answer.json()["problems"].as_array().unwrap().iter().map(|p| p["code"].clone()).collect();
-    assert_eq!(codes, ["TG0110", "TG0102"]);
+    assert_eq!(codes, ["TG0324", "TG0110", "TG0102"]);
     assert!(answer.json()["text"].as_str().unwrap().contains("did you mean `burst`?"));
     assert_eq!(running.station.gate().version(), 1);
 
     let checked = ask_with(address, "POST /api/v1/policy/check", TOML, &wrong).json();
     assert_is("PolicyChecked", &checked);
-    assert_eq!((&checked["ok"], &checked["summary"]), (&false.into(), &"2 errors.".into()));
+    assert_eq!((&checked["ok"], &checked["summary"]), (&false.into(), &"2 errors, 1 warning.".into()));
     let checked = ask_with(address, "POST /api/v1/policy/check", TOML, POLICY).json();
     assert_is("PolicyChecked", &checked);
     assert_eq!(checked["ok"], true);

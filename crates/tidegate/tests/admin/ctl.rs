@@ -162,7 +162,8 @@ fn what_is_told_is_done() {
     assert_eq!(json["signals"][3]["value"], 0.7);
     let other = file("put.toml", &POLICY.replace("10/min", "20/min"));
     assert_eq!(shell.said(&["policy", "put", other.to_str().unwrap()]), "taken as version 2\n");
-    assert_eq!(shell.said(&["policy", "check", other.to_str().unwrap()]), "fine.\n");
+    let checked = shell.said(&["policy", "check", other.to_str().unwrap()]);
+    assert!(checked.ends_with("\nfine. 1 warning.\n"), "{checked}");
     assert!(shell.said(&["drain"]).starts_with("Draining: 0 requests in flight.\n"));
     assert_eq!(running.station.stage(), Stage::Draining);
 }
@@ -176,7 +177,7 @@ fn a_wrong_policy_ends_with_78_and_all_its_problems() {
     let (code, problems) = shell.failed(&["policy", "put", wrong]);
     assert_eq!(code, Some(78));
     assert!(problems.contains("did you mean `burst`?"), "{problems}");
-    assert!(problems.ends_with("1 error. The policy stays as it is.\n"), "{problems}");
+    assert!(problems.ends_with("1 error, 1 warning. The policy stays as it is.\n"), "{problems}");
     let checked = shell.run(&["policy", "check", wrong]);
     assert_eq!(checked.status.code(), Some(78));
     assert!(String::from_utf8(checked.stdout).unwrap().contains("did you mean `burst`?"));
