@@ -122,7 +122,9 @@ async fn prepare(
     let protocols = listener.spec().protocols;
     let (prepared, is_tls) = if let Some(tls) = listener.tls() {
         if unencrypted::is_so(&stream).await.map_err(|_| None)? {
-            listener.breached(ProtocolError::Tls);
+            let error = ProtocolError::Tls;
+            let breach = Breach { error, what: None, client: address, status: None, request: None };
+            worker.breached(listener, breach);
             unencrypted::tell(stream).await.map_err(|_| None)?;
             return Err(None);
         }
