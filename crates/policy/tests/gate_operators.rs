@@ -9,6 +9,7 @@ use policies::*;
 use tidegate_core::heavy::Ranking;
 use tidegate_core::permit::Outcome;
 use tidegate_core::{Cost, Retry};
+use tidegate_policy::gate::{Block, CallerName, OPERATOR};
 use tidegate_policy::policy::{Caller, KeySource, Limit, Mode, PathPattern};
 use tidegate_policy::{Gate, Policy, Record};
 
@@ -224,6 +225,25 @@ fn the_heaviest_and_most_refused_callers_are_named() {
     assert_eq!(statistics.rules[0].keys, 3);
     assert_eq!(statistics.rules[0].refused_by_criticality, [0, 0, 800, 0]);
     assert_eq!(gate.refusals()[0].refused, 800);
+}
+
+#[test]
+fn refusals_are_told_by_rule_and_reason() {
+    let gate = gate(policy(vec![rule("rate", CALLER, hourly(10)), rule("idle", CALLER, hourly(900))]));
+    let counted = || -> Vec<_> {
+        let all = gate.refusals_by_reason().into_iter();
+        all.map(|count| (count.rule, count.reason, count.refused)).collect()
+    };
+    assert_eq!(counted(), []);
+    take(&gate, "ann", 14);
+    let caller = |name: &str| CallerName::Identity(name.to_owned());
+    let in_rule = Block { caller: caller("bob"), rule: Some("rate".to_owned()), until: None };
+    gate.block(in_rule, at(0)).unwrap();
+    gate.block(Block { caller: caller("cid"), rule: None, until: None }, at(0)).unwrap();
+    assert_eq!((take(&gate, "bob", 3), take(&gate, "cid", 2)), (0, 0));
+    let rate = |reason, refused| ("rate".to_owned(), reason, refused);
+    let all = [rate("quota", 4), rate("blocked", 3), (OPERATOR.to_owned(), "blocked", 2)];
+    assert_eq!(counted(), all);
 }
 
 #[test]

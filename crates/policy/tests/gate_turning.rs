@@ -123,6 +123,10 @@ fn it_is_counted_once_as_refused_by_its_upstream() {
     assert_eq!(by_word, [("concurrency", 1), ("queue", 2), ("deadline", 1)]);
     let refusals: Vec<_> = gate.refusals().into_iter().map(|rule| (rule.rule, rule.refused)).collect();
     assert_eq!(refusals.last().unwrap(), &("upstream:orders".to_owned(), 4));
+    let by_reason = gate.refusals_by_reason();
+    assert!(by_reason.iter().all(|count| count.rule == "upstream:orders"), "{by_reason:?}");
+    let by_reason: Vec<_> = by_reason.iter().map(|count| (count.reason, count.refused)).collect();
+    assert_eq!(by_reason, by_word);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Refusals by rule and reason.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Gate;
@@ -28,7 +29,7 @@ impl Gate {
     /// every second.
     #[must_use]
     pub fn refusals_by_reason(&self) -> Vec<ReasonRefusals> {
-        let plan = std::sync::Arc::clone(&self.current.read().plan);
+        let plan = Arc::clone(&self.current.read().plan);
         let mut all = Vec::new();
         let mut add = |rule: &str, reason, refused| {
             if refused > 0 {
