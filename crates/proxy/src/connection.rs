@@ -12,7 +12,7 @@ pub(crate) mod stream;
 pub(crate) mod watch;
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -80,8 +80,20 @@ pub(crate) async fn serve(stream: TcpStream, entry: Entry, worker: Arc<Worker>) 
     let breached = |worker: &Worker, error| {
         worker.breached(&listener, Breach { error, what: None, client, status: None, request: None });
     };
-    let prepare = prepare(stream, entry, Arc::clone(&worker), &listener);
-    let (stream, caller) = match timeout(head_timeout, prepare).await {
+    // The first head is awaited from here on, whatever has to come before it.
+    let watch = Arc::new(Watch::new(Arc::clone(worker.ticks())));
+    let _over = Over(Arc::clone(&watch));
+    worker.watch(&watch, &listener);
+    let ended = poll_fn(|cx| match watch.ordered(cx.waker()) {
+        Order::Serve | Order::Drain => Poll::Pending,
+        Order::Close => Poll::Ready(()),
+    });
+    let prepare = prepare(stream, entry, Arc::clone(&worker), &listener, Arc::clone(&watch));
+    let prepared = tokio::select! {
+        () = ended => return,
+        prepared = timeout(head_timeout, prepare) => prepared,
+    };
+    let (stream, caller) = match prepared {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(error)) => return error.into_iter().for_each(|error| breached(&worker, error)),
         Err(_) => return breached(&worker, ProtocolError::Late),
@@ -112,10 +124,9 @@ async fn prepare(
     entry: Entry,
     worker: Arc<Worker>,
     listener: &Arc<ListenerState>,
+    watch: Arc<Watch>,
 ) -> Result<(Prepared, Arc<Caller>), Option<ProtocolError>> {
     stream.set_nodelay(true).map_err(|_| None)?;
-    // The first head is awaited from here on, whatever has to come before it.
-    let watch = Arc::new(Watch::new(Arc::clone(worker.ticks())));
     let known = entry.known(&mut stream, &worker).await;
     let KnownPeer { admittance, address, is_trusted } =
         known.map_err(|failure| ProtocolError::of_proxy_header(&failure))?;
@@ -148,7 +159,7 @@ async fn prepare(
         watch,
         _admittance: admittance,
     };
-    caller.worker.watch(&caller.watch, &caller.listener);
+    caller.watch.prepared();
     Ok((prepared, Arc::new(caller)))
 }
 

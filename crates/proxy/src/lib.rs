@@ -8,6 +8,7 @@
 //! |---|---|
 //! | how it is started, given policies and drained | [`Gateway`] |
 //! | sockets, certificates, how many connections | `listen` |
+//! | open files, and who may have how many | `files` |
 //! | one connection, its limits in time, unsound framing | `connection` |
 //! | HTTP/1 as bytes | `http1`, and on the two sides `connection::http1` and `upstream::http1` |
 //! | the walk of a request | `ingress` |
@@ -26,6 +27,7 @@ mod connection;
 mod criticality;
 mod degrade;
 pub mod figures;
+mod files;
 mod foreseen;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -47,6 +49,7 @@ mod upstream;
 mod worker;
 
 pub use figures::Figures;
+pub use files::OpenFiles;
 pub use foreseen::foresee;
 pub use gateway::{Gateway, Parts, StartFailure, TakeFailure};
 pub use listen::can_bind;

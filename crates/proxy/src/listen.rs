@@ -32,6 +32,7 @@ use self::breach_log::BreachLines;
 use self::protocol_errors::{ProtocolError, ProtocolErrors};
 use self::tls::ShownCertificate;
 use crate::figures::ListenerCounts;
+use crate::files::File;
 
 /// A listener, over all workers.
 pub(crate) struct ListenerState {
@@ -88,9 +89,10 @@ impl ListenerState {
     }
 
     /// Waits until there is room for one more connection.
-    pub(crate) async fn room(self: &Arc<Self>) -> Room {
+    pub(crate) async fn room(self: &Arc<Self>, file: File) -> Room {
         // The semaphore is never closed.
-        Room(Arc::clone(&self.room).acquire_owned().await.ok())
+        let room = Arc::clone(&self.room).acquire_owned().await.ok();
+        Room { _room: room, _file: file }
     }
 
     /// Takes a connection in, unless whoever it counts for has too many.
@@ -144,8 +146,11 @@ impl fmt::Debug for ListenerState {
 }
 
 /// Room for one connection.
-#[derive(Debug)]
-pub(crate) struct Room(#[expect(dead_code, reason = "held, not looked at")] Option<OwnedSemaphorePermit>);
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    _room: Option<OwnedSemaphorePermit>,
+    _file: File,
+}
 
 /// A connection that was taken in. It makes room when it is dropped.
 #[derive(Debug)]

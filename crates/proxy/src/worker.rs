@@ -13,10 +13,11 @@ use arc_swap::{ArcSwap, Guard};
 use tidegate_policy::Now;
 use tidegate_tower::Clock;
 use tokio::net::TcpListener;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::connection;
 use crate::connection::watch::{Order, Watch};
+use crate::files::{self, File};
 use crate::gateway::Shared;
 use crate::listen::ListenerState;
 use crate::listen::left::has_left;
@@ -32,6 +33,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// How long accepting rests when the system has no more files to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a worker waits for an open file before it looks again which connection rests.
+const FILE_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a worker's connections share.
 #[derive(Debug)]
@@ -93,12 +97,12 @@ impl Worker {
     /// How many connections of a listener it serves.
     pub(crate) fn count_of(&self, listener: &Arc<ListenerState>) -> usize {
         let is_its =
-            |(watch, its): &&(Arc<Watch>, Arc<ListenerState>)| !watch.is_over() && Arc::ptr_eq(its, listener);
+            |(watch, its): &&(Arc<Watch>, Arc<ListenerState>)| watch.is_open() && Arc::ptr_eq(its, listener);
         self.connections().iter().filter(is_its).count()
     }
 
     fn is_idle(&self) -> bool {
-        self.tunnels.count() == 0 && self.connections().iter().all(|(watch, _)| watch.is_over())
+        self.tunnels.count() == 0 && !self.connections().iter().any(|(watch, _)| watch.is_open())
     }
 
     /// Requests that have not ended, and connections that have turned to another protocol.
@@ -151,7 +155,7 @@ impl Worker {
                 }
             }
         };
-        if tokio::time::timeout(patience, all_ended).await.is_err() {
+        if timeout(patience, all_ended).await.is_err() {
             self.shared.stop.cut_off(self.in_flight());
             self.is_cutting_off.store(true, Ordering::Relaxed);
             self.order_all(Order::Close);
@@ -179,7 +183,7 @@ impl Worker {
             }
             // One that was accepted waits here for room, and behind it nobody is accepted. Were room asked for first,
             // a worker that nobody connects to would keep the last of it from the others.
-            let room = listener.room().await;
+            let room = listener.room(self.file().await).await;
             if has_left(&stream) {
                 listener.missed();
                 continue;
@@ -188,6 +192,34 @@ impl Worker {
                 tokio::spawn(connection::serve(stream, entry, Arc::clone(&self)));
             }
         }
+    }
+
+    /// An open file for a caller. Where there is none left, the connection that has rested longest is ended for it, of those
+    /// that never asked for anything first; where none rests, nobody is accepted meanwhile.
+    async fn file(&self) -> File {
+        loop {
+            if let Some(file) = files::try_caller() {
+                return file;
+            }
+            if !self.end_longest_resting() {
+                files::want();
+            }
+            // None may rest now, and many a moment later, when nothing else would look again.
+            if let Ok(file) = timeout(FILE_PAUSE, files::caller()).await {
+                return file;
+            }
+        }
+    }
+
+    /// Whether there is one.
+    fn end_longest_resting(&self) -> bool {
+        let connections = self.connections();
+        let resting = connections.iter().filter_map(|(watch, _)| Some((watch.rests_since()?, watch)));
+        let longest = resting.min_by_key(|(since, _)| *since);
+        if let Some((_, watch)) = &longest {
+            watch.order(Order::Close);
+        }
+        longest.is_some()
     }
 
     /// Renews the tick, and ends what has been waited for too long.
@@ -204,13 +236,18 @@ impl Worker {
                 if watch.is_over() {
                     return false;
                 }
-                if let Some(order) = watch.overdue(tick, listener.spec()) {
+                if watch.is_open()
+                    && let Some(order) = watch.overdue(tick, listener.spec())
+                {
                     watch.order(order);
                 }
                 watch.look_if_blind();
                 true
             });
             self.end_in_vain(tick);
+            if files::take_want() && !self.end_longest_resting() {
+                files::want();
+            }
             for upstream in &self.settings().upstreams {
                 upstream.look_after(self.number, &self.ticks, now.moment);
             }

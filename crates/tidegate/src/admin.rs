@@ -61,8 +61,8 @@ pub use serve::{Admin, StartFailure};
 pub use station::{
     Attempts, CapacityStatus, Checked, ConcurrencyStatus, Connections, DegradeSwitch, DegradedAnswers,
     Durations, EndpointStatus, Figures, Findings, Gone, Histogram, InFlight, LastError, LoadFailure,
-    MeasuredFamily, NotConfirmed, NotTaken, Offer, Overhead, PolicyText, Requests, SignalStatus, Stage,
-    Station, SwitchedRoute, Taken, Unloaded, UpstreamStatus,
+    MeasuredFamily, NotConfirmed, NotTaken, Offer, OpenFiles, Overhead, PolicyText, Requests, SignalStatus,
+    Stage, Station, SwitchedRoute, Taken, Unloaded, UpstreamStatus,
 };
 
 /// The description of the whole API, as it is published.

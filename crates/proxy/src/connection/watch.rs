@@ -65,6 +65,10 @@ pub(crate) struct Watch {
     order: AtomicU8,
     waker: OnceLock<Waker>,
     is_over: AtomicBool,
+    /// Whether a request of it has been answered.
+    has_served: AtomicBool,
+    /// Whether everything before the first request is done, which has a limit of its own.
+    is_prepared: AtomicBool,
     /// Requests that have been called and whose answer has not ended.
     in_flight: AtomicU32,
     awaited: AtomicU8,
@@ -99,6 +103,8 @@ impl Watch {
             order: AtomicU8::new(Order::Serve as u8),
             waker: OnceLock::new(),
             is_over: AtomicBool::new(false),
+            has_served: AtomicBool::new(false),
+            is_prepared: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
             awaited: AtomicU8::new(Awaited::Head as u8),
             since,
@@ -123,11 +129,22 @@ impl Watch {
     pub(crate) fn end(&self) {
         self.in_flight.store(self.in_flight.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
         self.since.store(self.ticks.now(), Ordering::Relaxed);
+        self.has_served.store(true, Ordering::Relaxed);
     }
 
     /// Requests whose answer has not ended.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed) as usize
+    }
+
+    /// Requests can come from now on.
+    pub(super) fn prepared(&self) {
+        self.is_prepared.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether requests can come.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_prepared.load(Ordering::Relaxed) && !self.is_over()
     }
 
     /// The connection has ended.
@@ -156,6 +173,19 @@ impl Watch {
             order if order == Order::Serve as u8 => Order::Serve,
             order if order == Order::Drain as u8 => Order::Drain,
             _ => Order::Close,
+        }
+    }
+
+    /// Whether it has ever served a request, and since when it serves none or its peer takes nothing, if so. One that was
+    /// told to end is not told again.
+    pub(crate) fn rests_since(&self) -> Option<(bool, u64)> {
+        if self.is_over() || self.order.load(Ordering::Relaxed) == Order::Close as u8 {
+            return None;
+        }
+        let has_served = self.has_served.load(Ordering::Relaxed);
+        match self.stalled.load(Ordering::Relaxed) {
+            NEVER => (self.in_flight() == 0).then(|| (has_served, self.since.load(Ordering::Relaxed))),
+            stalled => Some((has_served, stalled)),
         }
     }
 

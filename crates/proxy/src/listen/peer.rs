@@ -183,7 +183,7 @@ mod tests {
         let listener = Arc::new(ListenerState::new(0, spec, None));
         let enter = |ipv6_prefix, from: &str| {
             let server = Server { ipv6_prefix, ..Server::default() };
-            Entry::of(&listener, Room(None), (PeerKind::Stranger, from.parse().unwrap()), &server)
+            Entry::of(&listener, Room::default(), (PeerKind::Stranger, from.parse().unwrap()), &server)
         };
         let first = enter(64, "2001:db8::1");
         assert!(first.is_some());

@@ -27,6 +27,7 @@ use tidegate_policy::policy::Server;
 use tokio::sync::Notify;
 
 use super::exchange::Exchanges;
+use crate::files::{self, File};
 
 /// How many requests wait for a connection to one endpoint; the next ones are refused at once.
 const MOST_WAITING: usize = 1024;
@@ -152,13 +153,15 @@ pub(crate) struct Place {
     places: Arc<Places>,
     /// For whom it is in use.
     holder: Option<ClientShare>,
+    file: Option<File>,
 }
 
 impl Place {
     pub(super) fn take(places: &Arc<Places>) -> Option<Self> {
+        let file = files::try_upstream()?;
         let more = |taken| (taken < places.most).then_some(taken + 1);
         let taken = places.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.ok().map(|_| Self { places: Arc::clone(places), holder: None })
+        taken.ok().map(|_| Self { places: Arc::clone(places), holder: None, file: Some(file) })
     }
 
     /// It is in use from now on.
@@ -178,6 +181,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.release();
+        // Before the others are told that it is free.
+        drop(self.file.take());
         self.places.taken.fetch_sub(1, Ordering::Relaxed);
         self.places.tell();
     }

@@ -9,6 +9,7 @@
 //! | the policy on disk is wrong, or waits for a restart | red | `Red` |
 //! | the policy on disk waits to be confirmed, since it loses something | yellow | `Held` |
 //! | an upstream fails half of its attempts, of at least 20 | red | `Red` |
+//! | callers have all open files that are theirs | yellow | `Crowded` |
 //! | requests are shed | yellow | `Shedding` |
 //! | a rule has no room for new keys | yellow | `Strained` |
 //! | an upstream fails a twentieth of them | yellow | `Strained` |
@@ -20,7 +21,7 @@ use tidegate_policy::gate::{OPERATOR, RuleRefusals};
 use tidegate_policy::record::time_text;
 
 use super::pulse::{Rates, UpstreamRate};
-use super::station::{LoadFailure, Stage, Unloaded};
+use super::station::{LoadFailure, OpenFiles, Stage, Unloaded};
 
 /// Below this many attempts a share says nothing.
 const ENOUGH: u64 = 20;
@@ -37,6 +38,7 @@ pub(super) struct Situation<'a> {
     pub(super) shedding: Option<String>,
     /// Which routes give cheaper answers because an operator wants it.
     pub(super) degraded: Option<String>,
+    pub(super) open_files: Option<OpenFiles>,
 }
 
 /// How it goes.
@@ -69,6 +71,7 @@ impl Situation<'_> {
             .turning()
             .or_else(|| self.wrong_policy())
             .or_else(|| self.failing(50, Health::Red, "Red"))
+            .or_else(|| self.short_of_files())
             .or_else(|| self.shedding.clone().map(|sentence| (Health::Yellow, sentence)))
             .or_else(|| self.crowded())
             .or_else(|| self.failing(5, Health::Yellow, "Strained"))
@@ -110,6 +113,17 @@ impl Situation<'_> {
         let worst = self.rates.upstreams.iter().filter(is_failing).max_by_key(|rate| rate.failures)?;
         let share = share(worst.failures, worst.attempts);
         Some((health, format!("{word}: upstream {} fails {share} of its attempts.", worst.upstream)))
+    }
+
+    fn short_of_files(&self) -> Option<(Health, String)> {
+        let OpenFiles { allowed, for_callers, of_callers } = self.open_files?;
+        // Where some have just ended for others, a few are free.
+        let allowed = allowed.filter(|_| for_callers.saturating_sub(of_callers) <= for_callers / 16)?;
+        let sentence = format!(
+            "Crowded: callers have all {for_callers} connections that the limit of open files ({allowed}) leaves them; \
+             raise it."
+        );
+        Some((Health::Yellow, sentence))
     }
 
     fn crowded(&self) -> Option<(Health, String)> {
@@ -209,6 +223,7 @@ mod tests {
             rates,
             shedding: None,
             degraded: None,
+            open_files: None,
         }
     }
 

@@ -43,6 +43,11 @@ pub trait Station: Send + Sync + 'static {
     /// What it measures besides, ready for the page for Prometheus.
     fn metrics(&self) -> Vec<MeasuredFamily>;
 
+    /// How many open files callers have, where somebody counts them.
+    fn open_files(&self) -> Option<OpenFiles> {
+        None
+    }
+
     /// What would happen to a request now; charges nothing.
     fn explain(&self, attributes: &Attributes<'_>) -> Explanation;
 
@@ -199,6 +204,17 @@ pub struct InFlight {
     pub route: String,
     /// How many there are now.
     pub now: u64,
+}
+
+/// Open files, of those that the system allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// How many it allows the process; nothing if any number.
+    pub allowed: Option<u64>,
+    /// How many connections callers may have of them.
+    pub for_callers: usize,
+    /// How many they have.
+    pub of_callers: usize,
 }
 
 /// Connections to a listener.

@@ -65,6 +65,7 @@ pub(super) fn picture(shared: &Shared) -> Value {
         rates: &rates,
         shedding: overload.sentence(),
         degraded: overload.degraded(),
+        open_files: station.open_files(),
     };
     let judgement = situation.judge();
     let upstreams = overload.upstreams.iter().map(|upstream| upstream_json(upstream, &rates));

@@ -13,7 +13,7 @@ use super::vitals::process;
 use crate::admin::{
     Attempts, CapacityStatus, Changes, Checked, Connections, DegradeSwitch, DegradedAnswers, Durations,
     EndpointStatus, Figures, Gone, InFlight, LastError, LoadFailure, MeasuredFamily, NotConfirmed, NotTaken,
-    Offer, Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken,
+    Offer, OpenFiles, Overhead, PolicyText, Requests, SignalStatus, Stage, Station, SwitchedRoute, Taken,
     UpstreamStatus,
 };
 
@@ -36,6 +36,12 @@ impl Station for Keeper {
 
     fn drain(&self) {
         self.ask_to_drain();
+    }
+
+    fn open_files(&self) -> Option<OpenFiles> {
+        let tidegate_proxy::OpenFiles { allowed, for_callers, of_callers, .. } =
+            tidegate_proxy::OpenFiles::now();
+        Some(OpenFiles { allowed, for_callers, of_callers })
     }
 
     fn figures(&self) -> Figures {

@@ -5,6 +5,7 @@
 
 mod admin;
 mod draining;
+mod files;
 #[allow(dead_code, reason = "these tests use a part of it")]
 #[path = "../endurance/frames.rs"]
 mod frames;

@@ -44,13 +44,26 @@ impl Gateway {
         Self::launch(Folder::with(policy, &[]), &["-c", POLICY], variables)
     }
 
+    /// With a policy, behind a command of the shell that limits it.
+    #[allow(dead_code, reason = "some tests need no limit")]
+    pub fn start_limited(limit: &str, policy: &str) -> Self {
+        let folder = Folder::with(policy, &[]);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{limit} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_tidegate")]);
+        Self::launch_by(folder, command, &["-c", POLICY], &[])
+    }
+
     /// With flags instead of a file.
     pub fn start_by_flags(flags: &[&str]) -> Self {
         Self::launch(Folder::with("", &[]), flags, &[])
     }
 
     fn launch(folder: Folder, flags: &[&str], variables: &[(&str, &str)]) -> Self {
-        let process = Process::run(&folder, flags, variables);
+        Self::launch_by(folder, Command::new(env!("CARGO_BIN_EXE_tidegate")), flags, variables)
+    }
+
+    fn launch_by(folder: Folder, command: Command, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let process = Process::run_by(command, &folder, flags, variables);
         let ready = process.errors.find(|line| line.contains(" tidegate: ") && line.contains("serving "));
         let ready = ready.unwrap_or_else(|| panic!("not ready: {:#?}", process.errors.so_far()));
         let (_, addresses) = ready.rsplit_once("serving ").unwrap();
@@ -159,7 +172,10 @@ struct Process {
 
 impl Process {
     fn run(folder: &Folder, flags: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        Self::run_by(Command::new(env!("CARGO_BIN_EXE_tidegate")), folder, flags, variables)
+    }
+
+    fn run_by(mut command: Command, folder: &Folder, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         command.arg("run").args(flags).current_dir(&folder.0).envs(variables.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
