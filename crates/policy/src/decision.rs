@@ -22,7 +22,7 @@ use tidegate_core::keyed::Key;
 use tidegate_core::{Cost, Invalid, Ratio};
 
 pub use admitted::Admitted;
-pub(crate) use admitted::{Met, Mets, Took};
+pub(crate) use admitted::{Met, Mets, Settled, Took};
 pub use refused::{By, Cause, ReasonWord, Refused};
 pub(crate) use standing::places;
 pub use standing::{Standing, Standings};

@@ -78,7 +78,7 @@ pub use self::turning::Turned;
 use self::walk::{Ambiguous, Asks, Walk};
 pub use self::who::Who;
 use crate::attributes::{Attributes, Headers};
-use crate::decision::{Admitted, Cause, Decision, Mets, Refused};
+use crate::decision::{Admitted, Cause, Decision, Mets, Refused, Settled};
 use crate::policy::{Limit, Policy};
 
 /// One reading of the driver's clocks.
@@ -227,7 +227,7 @@ impl Gate {
             caller: walk.caller_key,
             mets,
             shadow_refusals: refusals,
-            settled: Vec::new(),
+            settled: Settled::default(),
             is_over: false,
         })
     }

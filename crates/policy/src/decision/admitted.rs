@@ -28,8 +28,7 @@ pub struct Admitted {
     pub(crate) mets: Mets,
     /// By the position of the check: which shadows would have refused.
     pub(crate) shadow_refusals: u16,
-    /// By the position of the rule: what its charge was settled to. None is allocated while nothing is settled.
-    pub(crate) settled: Vec<(u16, Cost)>,
+    pub(crate) settled: Settled,
     pub(crate) is_over: bool,
 }
 
@@ -107,6 +106,23 @@ impl Mets {
     }
 }
 
+/// By the position of the rule: what its charge was settled to. The first of them takes no memory from the heap; few
+/// requests have more.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    first: Option<(u16, Cost)>,
+    rest: Vec<(u16, Cost)>,
+}
+
+impl Settled {
+    fn push(&mut self, rule: u16, cost: Cost) {
+        match self.first {
+            Some(_) => self.rest.push((rule, cost)),
+            None => self.first = Some((rule, cost)),
+        }
+    }
+}
+
 impl Admitted {
     /// The decision's number.
     #[must_use]
@@ -178,7 +194,7 @@ impl Admitted {
         let Self { plan, mets, settled, .. } = self;
         for met in mets.iter_mut().filter(|met| settle_of(plan, met.rule) == Some(source)) {
             if met.settle(plan, now, true_cost) {
-                settled.push((met.rule, true_cost));
+                settled.push(met.rule, true_cost);
             }
         }
     }
@@ -191,7 +207,7 @@ impl Admitted {
             if let Some(cost) = cost_of(plan, met.rule).filter(|cost| cost.settle.as_ref() == Some(source)) {
                 let known = known.max(cost.unheard());
                 if met.settle(plan, now, known) {
-                    settled.push((met.rule, known));
+                    settled.push(met.rule, known);
                 }
             }
         }
@@ -205,7 +221,7 @@ impl Admitted {
             if let Some(abandoned) = cost.and_then(|cost| cost.abandoned)
                 && met.settle(plan, now, abandoned)
             {
-                settled.push((met.rule, abandoned));
+                settled.push(met.rule, abandoned);
             }
         }
     }
@@ -219,7 +235,11 @@ impl Admitted {
     /// What the charges of its rules were settled to, by the rules' names.
     pub fn settled(&self) -> impl Iterator<Item = (&str, Cost)> {
         let named = |rule: u16| self.plan.rules.get(usize::from(rule)).map(|ruled| ruled.rule.name.as_str());
-        self.settled.iter().filter_map(move |(rule, cost)| Some((named(*rule)?, *cost)))
+        self.settled
+            .first
+            .iter()
+            .chain(&self.settled.rest)
+            .filter_map(move |(rule, cost)| Some((named(*rule)?, *cost)))
     }
 
     /// Ends it with what was learnt.
