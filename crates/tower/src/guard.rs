@@ -2,7 +2,7 @@
 //!
 //! A request is in flight until the last byte of its answer has gone out: a download of a minute occupies the
 //! service for a minute, though its head came at once. So the permit cannot end with the call; it rides on the
-//! response body, inside a [`Guard`], and ends in one of three ways:
+//! response body, inside a `Guard`, and ends in one of three ways:
 //!
 //! | the body                          | the work was |
 //! |-----------------------------------|--------------|

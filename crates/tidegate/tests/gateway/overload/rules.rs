@@ -212,7 +212,8 @@ fn while_a_signal_is_above_its_target_the_least_critical_are_shed_first() {
     assert_eq!(guarded.ask("/readyz").status(), 200);
     told_until(&guarded, 0.0, || served(&guarded, "/", "sheddable_plus") == 20);
     told_until(&guarded, 0.0, || served(&guarded, "/", "sheddable") == 20);
-    assert_eq!(get(&guarded, "/cheap", "sheddable", "a").text(), "hello");
+    // In some hours this caller belongs to the cohort that is let in last.
+    told_until(&guarded, 0.0, || get(&guarded, "/cheap", "sheddable", "a").text() == "hello");
 }
 
 #[test]
