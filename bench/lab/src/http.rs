@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Connection {
     /// Connects.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         Ok(Self { stream, buffer: Vec::with_capacity(4096) })
