@@ -10,9 +10,11 @@ use socket2::{Domain, Socket, Type};
 /// How long it takes to answer: long enough that half as much again is more than a busy machine adds.
 const TAKES: Duration = Duration::from_millis(20);
 
-/// More than sockets hold on both sides of a gateway, 6 MiB at most for what comes and 4 for what goes. Not much more, since
-/// nginx writes to disk what is not read: 14 GiB at most.
+/// More than gateways take ahead. Not much more, since nginx writes to disk what is not read: 14 GiB at most.
 const LARGE: usize = 16 << 20;
+
+/// What waits in each of its sockets. The kernel's memory for sockets is everybody's, the honest caller's too.
+const AHEAD: usize = 64 * 1024;
 
 /// Room for threads that do nearly nothing.
 const STACK: usize = 64 * 1024;
@@ -21,6 +23,7 @@ const STACK: usize = 64 * 1024;
 pub(crate) fn start() -> std::io::Result<SocketAddr> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+    socket.set_send_buffer_size(AHEAD)?;
     socket.listen(4096)?;
     let listener = TcpListener::from(socket);
     let address = listener.local_addr()?;
