@@ -108,7 +108,7 @@ impl Adaptive {
             controller,
             windowing,
             surroundings: Surroundings::default(),
-            gathering: Gathering::default(),
+            gathering: Gathering::first(),
             opened: now,
             length: windowing.length(),
             last: None,
@@ -272,7 +272,7 @@ impl Adaptive {
         }
         if control.gathering.endings() < u64::from(control.windowing.least_endings()) {
             if now.since(control.opened) > length * STALE {
-                control.gathering = Gathering::default();
+                control.gathering.clear();
                 self.open(&mut control, now, length);
             } else {
                 // Not at every request that ends: gathering looks at every picture.
@@ -291,6 +291,7 @@ impl Adaptive {
         let is_known = control.controller.baseline().is_some();
         let change = control.controller.update(&window, surroundings);
         if !is_known && control.controller.baseline().is_some() {
+            control.gathering.forget_crowds();
             self.shards.iter().for_each(|shard| lock(&shard.0).forget_crowds());
         }
         self.publish(&mut control, now, change);

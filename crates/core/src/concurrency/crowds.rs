@@ -68,6 +68,10 @@ impl Crowds {
         *count = count.saturating_add(1);
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.counts.iter_mut().for_each(|counts| counts.fill(0));
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| add(mine, theirs));
     }

@@ -271,31 +271,38 @@ impl Gathering {
         self.unheard = self.unheard.saturating_add(other.unheard);
         self.max_in_flight = self.max_in_flight.max(other.max_in_flight);
         self.sum_in_flight = self.sum_in_flight.saturating_add(other.sum_in_flight);
-        let crowds = other.crowds.take().map(|theirs| {
-            self.crowds.get_or_insert_default().merge(&theirs);
-            Box::default()
-        });
-        *other = Self { crowds, ..Self::default() };
+        if let Some((mine, theirs)) = self.crowds.as_mut().zip(other.crowds.as_ref()) {
+            mine.merge(theirs);
+        }
+        other.clear();
+    }
+
+    /// Forgets what was gathered, and keeps the memory that it lay in.
+    pub(crate) fn clear(&mut self) {
+        let mut crowds = self.crowds.take();
+        crowds.iter_mut().for_each(|crowds| crowds.clear());
+        *self = Self { crowds, ..Self::default() };
     }
 
     /// What was gathered between two moments; the next window is empty.
     pub fn close(&mut self, opened: Moment, now: Moment) -> Window {
-        let gathered = std::mem::take(self);
-        let latencies = &gathered.latencies;
+        let latencies = &self.latencies;
         let latency = latencies.min().zip(latencies.median()).zip(latencies.mean());
-        let count = |outcome: Outcome| gathered.ended[outcome as usize];
-        Window {
+        let count = |outcome: Outcome| self.ended[outcome as usize];
+        let window = Window {
             length: now.since(opened),
             latency: latency.map(|((min, median), mean)| Latency { min, median, mean }),
             succeeded: count(Outcome::Ok),
-            unheard: gathered.unheard,
+            unheard: self.unheard,
             failed: count(Outcome::Failed),
             overloaded: count(Outcome::Overloaded),
             abandoned: count(Outcome::Abandoned),
-            max_in_flight: gathered.max_in_flight,
-            sum_in_flight: gathered.sum_in_flight,
-            unloaded: gathered.crowds.and_then(|crowds| crowds.unloaded(gathered.max_in_flight)),
-        }
+            max_in_flight: self.max_in_flight,
+            sum_in_flight: self.sum_in_flight,
+            unloaded: self.crowds.as_ref().and_then(|crowds| crowds.unloaded(self.max_in_flight)),
+        };
+        self.clear();
+        window
     }
 }
 
