@@ -2,14 +2,15 @@
 //!
 //! Every connection is an open file, and so is everything else: a policy that is read, a log that begins anew, a
 //! question of an operator. Callers come first and would take them all; then nothing could be forwarded, changed or even
-//! seen any more. So a part is kept for the process itself, and of the rest callers and upstreams have half each, since what
-//! one caller sends takes one connection to an upstream:
+//! seen any more. So a part is kept for the process itself, and of the rest upstreams have a quarter, or half where that is
+//! few: most callers rest, and those that ask share connections, but what one caller sends may take one of its own:
 //!
 //! | `ulimit -n` | kept | callers | upstreams |
 //! |-------------|------|---------|-----------|
 //! | 256         | 128  | 64      | 64        |
 //! | 1 024       | 256  | 384     | 384       |
-//! | 65 536      | 4 288 | 30 624 | 30 624    |
+//! | 20 000      | 1 442 | 13 919 | 4 639     |
+//! | 65 536      | 4 288 | 45 936 | 15 312    |
 //!
 //! Where callers have theirs, the connection that has rested longest makes room for the next one, and where none rests,
 //! nobody is accepted until one has ended. The limit belongs to the process, and so does the count.
@@ -22,6 +23,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What the process itself needs whatever its limit: the connections of its admin API, and what it reads and writes.
 const KEPT: usize = 192;
+
+/// Up to so many, upstreams have half.
+const FEW: usize = 2_048;
 
 /// How many open files there are, for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +46,13 @@ impl OpenFiles {
     /// How it is now.
     #[must_use]
     pub fn now() -> Self {
-        let Files { allowed, share, callers, upstreams, .. } = files();
+        let Files { allowed, shares, callers, upstreams, .. } = files();
         Self {
             allowed: *allowed,
-            for_callers: *share,
-            of_callers: share - callers.available_permits().min(*share),
-            for_upstreams: *share,
-            of_upstreams: share - upstreams.available_permits().min(*share),
+            for_callers: shares.callers,
+            of_callers: shares.callers - callers.available_permits().min(shares.callers),
+            for_upstreams: shares.upstreams,
+            of_upstreams: shares.upstreams - upstreams.available_permits().min(shares.upstreams),
         }
     }
 }
@@ -56,7 +60,7 @@ impl OpenFiles {
 #[derive(Debug)]
 struct Files {
     allowed: Option<u64>,
-    share: usize,
+    shares: Shares,
     callers: Arc<Semaphore>,
     upstreams: Arc<Semaphore>,
     /// Whether a worker waits for one of the callers' and can end no connection of its own for it.
@@ -67,18 +71,29 @@ fn files() -> &'static Files {
     static FILES: OnceLock<Files> = OnceLock::new();
     FILES.get_or_init(|| {
         let allowed = getrlimit(Resource::Nofile).current;
-        let share = share(allowed);
-        let half = || Arc::new(Semaphore::new(share));
-        Files { allowed, share, callers: half(), upstreams: half(), is_wanted: AtomicBool::new(false) }
+        let shares = Shares::of(allowed);
+        let [callers, upstreams] =
+            [shares.callers, shares.upstreams].map(|share| Arc::new(Semaphore::new(share)));
+        Files { allowed, shares, callers, upstreams, is_wanted: AtomicBool::new(false) }
     })
 }
 
 /// How many callers may have, and how many upstreams.
-fn share(allowed: Option<u64>) -> usize {
-    let most = Semaphore::MAX_PERMITS;
-    let allowed = allowed.and_then(|allowed| usize::try_from(allowed).ok()).map_or(most, |it| it.min(most));
-    let kept = KEPT.saturating_add(allowed / 16).min(allowed / 2);
-    ((allowed - kept) / 2).max(1)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shares {
+    callers: usize,
+    upstreams: usize,
+}
+
+impl Shares {
+    fn of(allowed: Option<u64>) -> Self {
+        let most = Semaphore::MAX_PERMITS;
+        let allowed =
+            allowed.and_then(|allowed| usize::try_from(allowed).ok()).map_or(most, |it| it.min(most));
+        let rest = allowed - KEPT.saturating_add(allowed / 16).min(allowed / 2);
+        let upstreams = (rest / 2).min((rest / 4).max(FEW));
+        Self { callers: (rest - upstreams).max(1), upstreams: upstreams.max(1) }
+    }
 }
 
 /// One open file of those that are there for somebody.
@@ -117,10 +132,15 @@ mod tests {
 
     #[test]
     fn what_is_kept_grows_with_the_limit_and_is_half_of_a_small_one() {
-        for (allowed, expected) in [(256, 64), (1024, 384), (65_536, 30_624)] {
-            assert_eq!(share(Some(allowed)), expected);
-        }
-        assert_eq!((share(Some(0)), share(Some(2))), (1, 1));
-        assert!(share(None) > 1 << 30);
+        let shares = |allowed| {
+            let Shares { callers, upstreams } = Shares::of(allowed);
+            (callers, upstreams)
+        };
+        assert_eq!(shares(Some(256)), (64, 64));
+        assert_eq!(shares(Some(1024)), (384, 384));
+        assert_eq!(shares(Some(20_000)), (13_919, 4_639));
+        assert_eq!(shares(Some(65_536)), (45_936, 15_312));
+        assert_eq!((shares(Some(0)), shares(Some(2))), ((1, 1), (1, 1)));
+        assert!(shares(None).1 > 1 << 30);
     }
 }
