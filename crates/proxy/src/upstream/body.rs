@@ -28,6 +28,10 @@ use crate::stay::{Arrival, Stay};
 /// For how long the first byte of a body of unknown length is waited for.
 const SPEAKS_FIRST: Duration = Duration::from_millis(500);
 
+/// For so long after its head a body may be here and not have been read yet: both come in one packet, and HTTP/2 hands
+/// the head on first. Were it taken for one that is waited for, its place would be lent, and taken again beyond the limit.
+const HEAD_START: Duration = Duration::from_millis(10);
+
 pin_project! {
     /// A body that may not pause for longer than its patience.
     #[derive(Debug)]
@@ -45,6 +49,8 @@ pin_project! {
         exchange: Option<Arc<Exchange>>,
         // What came first, if that was waited for.
         first: Option<Frame<Bytes>>,
+        // While it may be here and not have been read yet.
+        has_head_start: bool,
     }
 }
 
@@ -58,6 +64,7 @@ impl<B> Patient<B> {
             meant: None,
             exchange: None,
             first: None,
+            has_head_start: false,
         }
     }
 
@@ -86,6 +93,7 @@ impl<B> Patient<B> {
             meant: None,
             exchange: None,
             first: None,
+            has_head_start: false,
         }
     }
 }
@@ -98,6 +106,12 @@ where
     /// Waits until the first byte has come, or the end. Not for long where the length is not known: such a body may be one
     /// side of a conversation that the service begins.
     pub(crate) async fn begun(&mut self) -> Result<(), BodyFailure> {
+        self.has_head_start = true;
+        let begun = timeout(HEAD_START, self.begins()).await;
+        self.has_head_start = false;
+        if let Ok(begun) = begun {
+            return begun;
+        }
         if self.size_hint().exact().is_some() {
             return self.begins().await;
         }
@@ -160,7 +174,9 @@ where
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyFailure::Broken(error.into()))));
         }
-        if let Some(arrival) = this.arrival {
+        if let Some(arrival) = this.arrival
+            && !*this.has_head_start
+        {
             arrival.is_waited_for();
         }
         if let Some(exchange) = this.exchange {
